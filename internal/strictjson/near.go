@@ -1,0 +1,76 @@
+package strictjson
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// nearest bounds the field names that a message offers, farthest the length of
+// a key for which they are sought: the search is quadratic in it.
+const (
+	nearest  = 3
+	farthest = 64
+)
+
+// near lists the field names that a key may be a slip for: at most a third of
+// the name's letters apart, nearest first. Case, "_" and "-" count for nothing.
+func (s *structInfo) near(key string) []string {
+	if len(key) > farthest {
+		return nil
+	}
+	type candidate struct {
+		name string
+		far  int
+	}
+	var found []candidate
+	for _, f := range s.fields {
+		far := distance(plain(key), plain(f.name))
+		if far <= max(1, len(f.name)/3) {
+			found = append(found, candidate{f.name, far})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.name, b.name))
+	})
+	var names []string
+	for _, c := range found[:min(nearest, len(found))] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func plain(name string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+}
+
+// distance counts the bytes to insert, delete or replace to turn a into b. It
+// keeps one row of the table: row[j] is the distance of a's part to b[:j].
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func quoteAll(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = strconv.Quote(n)
+	}
+	return strings.Join(quoted, " or ")
+}
