@@ -90,9 +90,9 @@ type PolicyRules struct {
 	// +kubebuilder:validation:Maximum=10000
 	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
 
-	// disclose says how much of a decision the caller sees: Minimal (default) or Full, with probabilities.
+	// disclose says how much of a decision the caller sees: Minimal, or Full, with probabilities. Empty: Minimal in a
+	// cluster, Full in gatewright serve. Of several policies the least disclosing decides.
 	// +optional
-	// +kubebuilder:default=Minimal
 	Disclose Disclosure `json:"disclose,omitempty"`
 
 	// questions are asked beside the built-in set, which is always there: asked, matches_request, exceeds_scope,

@@ -105,12 +105,14 @@ type PendingCall struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1000
 	Message string `json:"message"`
-	// confirmReasons that the person sees; the approval discharges these and no others.
+	// confirmReasons that the person sees, each as policy, rule and reason; the approval discharges these and no others.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	ConfirmReasons []ReasonName `json:"confirmReasons"`
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	ConfirmReasons []string `json:"confirmReasons"`
 	// answers of the decider.
 	// +optional
 	// +listType=map

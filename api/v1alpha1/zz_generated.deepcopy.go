@@ -1093,7 +1093,7 @@ func (in *PendingCall) DeepCopyInto(out *PendingCall) {
 	}
 	if in.ConfirmReasons != nil {
 		in, out := &in.ConfirmReasons, &out.ConfirmReasons
-		*out = make([]ReasonName, len(*in))
+		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
 	if in.Answers != nil {

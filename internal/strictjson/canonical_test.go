@@ -116,6 +116,23 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+func TestAppendCanonicalAllocatesAtMostOncePerObject(t *testing.T) {
+	objects, tree := 1, map[string]any{}
+	for i := range 20 {
+		tree[fmt.Sprint("k", i)] = []any{map[string]any{"b": 0.5, "a": "x\n"}, int64(1 << 40)}
+		objects++
+	}
+	buf := make([]byte, 0, 4096)
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := AppendCanonical(buf, tree); err != nil {
+			t.Error(err)
+		}
+	})
+	if got > float64(objects) {
+		t.Errorf("%v allocations for %d objects", got, objects)
+	}
+}
+
 func TestCanonicalProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	accepted := 0

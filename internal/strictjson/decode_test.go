@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,7 +106,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"an ignored field":            {`{"Ignored":"x"}`, Error{Code: UnknownField, Pointer: "/Ignored", Offset: 1}, `field "Ignored" is unknown, leave it out`},
 		"an unexported field":         {`{"hidden":"x"}`, Error{Code: UnknownField, Pointer: "/hidden", Offset: 1}, `field "hidden" is unknown, leave it out`},
 		"another case":                {`{"tool":"a","Tool":"b"}`, Error{Code: KeyCase, Pointer: "/Tool", Offset: 12}, `key "Tool" differs from "tool" in case only, write "tool"`},
-		"another case by Unicode":     {`{"onBehalfOf":null,"on\u0042ehalfO\u0066":null,"\u212aey":1}`, Error{Code: DuplicateKey, Pointer: "/onBehalfOf", Offset: 19}, `key appears twice in one object, send it once`},
+		"a field twice, once escaped": {`{"onBehalfOf":null,"on\u0042ehalfO\u0066":null}`, Error{Code: DuplicateKey, Pointer: "/onBehalfOf", Offset: 19}, `key appears twice in one object, send it once`},
 		"another case, nested":        {`{"turns":[{},{"role":"a", "TEXT":"b"}]}`, Error{Code: KeyCase, Pointer: "/turns/1/TEXT", Offset: 26}, `key "TEXT" differs from "text" in case only, write "text"`},
 		"a look-alike":                {`{"ｔool":"a"}`, Error{Code: KeyNormalization, Pointer: "/ｔool", Offset: 1}, `key "ｔool" only looks like "tool", write "tool"`},
 		"an unknown field, nested":    {`{"nested":{"tree":{"a/b":[{"rule":1}]}}}`, Error{Code: UnknownField, Pointer: "/nested/tree/a~1b/0/rule", Offset: 27}, `field "rule" is unknown, did you mean "role"`},
@@ -206,6 +207,30 @@ func TestDecodeRefusesTargetsThatItCannotFillExactly(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDecodeInParallel(t *testing.T) {
+	body := []byte(`{"uid":"u","arguments":{"é":[1,2.5]},"turns":[{"role":"user"}]}`)
+	want, err := Digest(map[string]any{"é": []any{int64(1), 2.5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type fresh envelope // a type that no other test has prepared
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				var got fresh
+				if err := Decode(body, Limits{}, &got); err != nil {
+					t.Error(err)
+				}
+				if d, err := Digest(got.Arguments); err != nil || d != want {
+					t.Errorf("digest %q, error %v, want %q", d, err, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestDistance(t *testing.T) {

@@ -18,7 +18,7 @@ func looksLikeAddress(v string) bool {
 		return true
 	}
 	for i := 1; i+1 < len(v); i++ {
-		if v[i] == '.' && wordByte(v[i-1]) && wordByte(v[i+1]) {
+		if v[i] == '.' && wordEnds(v, i) && wordStarts(v, i+1) {
 			return true
 		}
 	}

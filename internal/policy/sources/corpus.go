@@ -9,14 +9,69 @@ import (
 type corpus struct {
 	text    string
 	atoms   []atom
-	last    map[string]posting // by atom: how often it stands, and where last
-	before  []int32            // by atom number: the previous atom of the same spelling, or -1
-	stems   map[string]struct{}
+	words   map[string]int32 // by spelling of an atom: its place in posts
+	posts   []posting
+	before  []int32 // by atom number: the previous atom of the same spelling, or -1
+	stems   map[string]standing
 	decoded map[string]struct{} // addresses that the text writes with percent escapes, in canonical form
 	facts   mentions
 }
 
-type posting struct{ count, last int32 }
+// posting is where the atoms of one spelling stand: how often, where last, and how freely at best.
+type posting struct {
+	count, last int32
+	best        standing
+}
+
+// standing says how far a word stands for itself.
+type standing uint8
+
+const (
+	bound  standing = iota // a part of an address, an id or the like
+	linked                 // one of several words with a dash or a slash between them: "rear-left"
+	free
+)
+
+// standing judges the connectors at both sides of an atom.
+func (c *corpus) standing(i int) standing {
+	return min(c.link(i, -1), c.link(i, 1))
+}
+
+// link judges one side of an atom; step leads outwards.
+func (c *corpus) link(i, step int) standing {
+	// A chain with more links than this is no compound that people write.
+	const most = 8
+	best := free
+	for range most {
+		switch c.connector(i, step) {
+		case 0:
+			return best
+		case '-', '/':
+			best = linked
+		default:
+			return bound
+		}
+		i += step
+		if strings.ContainsAny(c.word(i), "0123456789") {
+			return bound
+		}
+	}
+	return bound
+}
+
+// connector returns the one sign that glues atom i to its neighbour, or 0 when they stand apart.
+func (c *corpus) connector(i, step int) byte {
+	if step < 0 {
+		i--
+	}
+	if i < 0 || i+1 >= len(c.atoms) {
+		return 0
+	}
+	if gap := c.gap(i); len(gap) == 1 && strings.Contains(`-/@._\:=&%+#~$`, gap) {
+		return gap[0]
+	}
+	return 0
+}
 
 func newCorpus(texts []string) *corpus {
 	size := 0
@@ -35,22 +90,41 @@ func newCorpus(texts []string) *corpus {
 func indexText(text string) *corpus {
 	// Six bytes an atom and half of the atoms distinct are typical of English; both only save growing.
 	c := &corpus{text: text, atoms: appendAtoms(make([]atom, 0, len(text)/6+1), text)}
-	c.last = make(map[string]posting, len(c.atoms)/2)
+	c.words = make(map[string]int32, len(c.atoms)/2)
 	c.before = make([]int32, len(c.atoms))
-	c.stems = make(map[string]struct{}, len(c.atoms)/2)
+	c.stems = make(map[string]standing, len(c.atoms)/2)
 	for i := range c.atoms {
 		word := c.word(i)
-		p, seen := c.last[word]
+		id, seen := c.words[word]
 		if !seen {
-			p.last = -1
-			c.stems[stem(word)] = struct{}{}
+			id = int32(len(c.posts))
+			c.words[word] = id
+			c.posts = append(c.posts, posting{last: -1})
+		}
+		p := &c.posts[id]
+		if p.best < free {
+			if how := c.standing(i); how > p.best {
+				p.best = how
+				s := stem(word)
+				c.stems[s] = max(c.stems[s], how)
+			}
 		}
 		c.before[i] = p.last
-		c.last[word] = posting{count: p.count + 1, last: int32(i)}
+		p.count++
+		p.last = int32(i)
 	}
 	c.decoded = decodedAddresses(text)
 	c.facts = scan(text, c.atoms)
 	return c
+}
+
+// posting returns where a word stands.
+func (c *corpus) posting(word string) (posting, bool) {
+	id, ok := c.words[word]
+	if !ok {
+		return posting{}, false
+	}
+	return c.posts[id], true
 }
 
 func (c *corpus) word(i int) string { return c.text[c.atoms[i].start:c.atoms[i].end] }
@@ -77,7 +151,7 @@ func (c *corpus) find(v string, rigid bool) place {
 	}
 	anchor, p := atoms[0], posting{count: -1}
 	for _, a := range atoms {
-		q, ok := c.last[v[a.start:a.end]]
+		q, ok := c.posting(v[a.start:a.end])
 		if !ok {
 			return absent
 		}
@@ -85,8 +159,10 @@ func (c *corpus) find(v string, rigid bool) place {
 			anchor, p = a, q
 		}
 	}
+	// A value that is not whole at any of so many places is taken to be absent, which trusts it less.
+	const most = 512
 	best := absent
-	for i := p.last; i >= 0 && best < whole; i = c.before[i] {
+	for i, tries := p.last, 0; i >= 0 && best < whole && tries < most; i, tries = c.before[i], tries+1 {
 		start := int(c.atoms[i].start - anchor.start)
 		if start >= 0 && strings.HasPrefix(c.text[start:], v) {
 			best = max(best, c.placeAt(start, start+len(v), rigid))
@@ -122,30 +198,45 @@ func isDelimiter(text string, i int) bool {
 	case ' ', boundary, '(', ')', '[', ']', '{', '}', '<', '>', '"', '`', ',', ';', '|':
 		return true
 	case '\'':
-		return i == 0 || i == len(text)-1 || !wordByte(text[i-1]) || !wordByte(text[i+1])
+		return !wordEnds(text, i) || !wordStarts(text, i+1)
 	}
-	return false
+	return text[i] >= utf8.RuneSelf && isForeignSign(text, i)
 }
 
-func wordByte(b byte) bool { return b >= utf8.RuneSelf || isWord(rune(b)) }
-
-func hasWord(s string) bool {
-	for i := range len(s) {
-		if wordByte(s[i]) {
-			return true
-		}
+// isForeignSign reports whether the byte at i is of a sign beyond ASCII that is no part of words, such as an arrow.
+func isForeignSign(text string, i int) bool {
+	for i > 0 && !utf8.RuneStart(text[i]) {
+		i--
 	}
-	return false
+	r, _ := utf8.DecodeRuneInString(text[i:])
+	return !isWord(r)
 }
+
+// wordEnds reports whether a word character stands right before i.
+func wordEnds(text string, i int) bool {
+	r, _ := utf8.DecodeLastRuneInString(text[:max(i, 0)])
+	return isWord(r)
+}
+
+// wordStarts reports whether a word character stands at i.
+func wordStarts(text string, i int) bool {
+	r, _ := utf8.DecodeRuneInString(text[min(max(i, 0), len(text)):])
+	return isWord(r)
+}
+
+func hasWord(s string) bool { return strings.ContainsFunc(s, isWord) }
 
 // placeAt judges what surrounds text[start:end] up to the next delimiters:
 //
 //	... (mailto:bob@example.com/) ...
 //	     prefix~ value~~~~~~~~~ suffix
 func (c *corpus) placeAt(start, end int, rigid bool) place {
+	if rigid && (gluedAt(c.text, start, -1) || gluedAt(c.text, end, 1)) {
+		return absent
+	}
 	left, right := start, end
 	// A chunk longer than this is no compound that anyone reads; what is cut off makes it look like one.
-	const reach = 256
+	const reach = 64
 	for !isDelimiter(c.text, left-1) && start-left < reach {
 		left--
 	}
@@ -153,7 +244,7 @@ func (c *corpus) placeAt(start, end int, rigid bool) place {
 		right++
 	}
 	prefix, value, suffix := c.text[left:start], c.text[start:end], c.text[end:right]
-	if rigid && gluedBehind(c.text, value, right) {
+	if rigid && gluedBehind(c.text, value, right) || insideGroups(c.text, start, end) {
 		return absent
 	}
 	p, s := prefixPlace(prefix, value), suffixPlace(suffix, value)
@@ -171,9 +262,33 @@ func (c *corpus) placeAt(start, end int, rigid bool) place {
 	return inside
 }
 
+// gluedAt reports a connector at an edge of a value that another word follows outwards: the common reason to refuse a
+// place, so it is looked for before all that surrounds the value is.
+func gluedAt(text string, edge, step int) bool {
+	at := edge
+	if step < 0 {
+		at--
+	}
+	if at < 0 || at >= len(text) || strings.IndexByte(`-_.@/\+&%`, text[at]) < 0 {
+		return false
+	}
+	if step < 0 {
+		return wordEnds(text, at)
+	}
+	return wordStarts(text, at+1)
+}
+
+// insideGroups reports a value that starts or ends between the digits of "1,000".
+func insideGroups(text string, start, end int) bool {
+	if start >= 2 && text[start-1] == ',' && isDigit(text[start-2]) && isDigit(text[start]) {
+		return true
+	}
+	return end+1 < len(text) && text[end] == ',' && isDigit(text[end-1]) && isDigit(text[end+1])
+}
+
 // gluedBehind reports a bracket, or for a URL with a path any separator, that a word follows without a blank.
 func gluedBehind(text, value string, i int) bool {
-	if i+1 >= len(text) || !wordByte(text[i+1]) {
+	if i >= len(text) || !wordStarts(text, i+1) {
 		return false
 	}
 	switch text[i] {

@@ -1,0 +1,129 @@
+# Gatewright. `make` alone lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME ?= 20s
+RANDOM_CALLS ?= 1000000
+BENCHTIME ?= 1s
+
+BIN := bin
+# Tools that are built from modules of their own, pinned by go.sum: hack/tools/.
+TOOLS := .cache/bin
+GOLANGCI_LINT := $(TOOLS)/golangci-lint
+OPA := $(TOOLS)/opa
+CONTROLLER_GEN := $(GO) tool -modfile=go.tools.mod controller-gen
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci
+
+say = printf '== %s\n' "$(1)"
+
+##@ Start
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build ## show the gate at work: an allowed, a clarified, a confirmed and a blocked call
+	@$(call say,the gate at work on this machine)
+	@hack/demo.sh
+
+.PHONY: build
+build: ## build bin/gatewright, static
+	@$(call say,building $(BIN)/gatewright $(VERSION))
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/gatewright ./cmd/gatewright
+
+##@ Write
+
+.PHONY: generate
+generate: ## write the deep copies of the API types
+	@$(call say,generating deep copies in api/)
+	@$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
+
+.PHONY: manifests
+manifests: ## write the CRDs in config/crd/bases
+	@$(call say,generating CRDs in config/crd/bases)
+	@$(CONTROLLER_GEN) crd paths=./api/v1alpha1/... output:crd:dir=config/crd/bases
+
+.PHONY: fmt
+fmt: ## format the Go files
+	@$(call say,formatting)
+	@find . -name '*.go' -not -path './.cache/*' -not -path '*/node_modules/*' -print0 | xargs -0 gofmt -s -l -w
+
+.PHONY: tidy
+tidy: ## bring go.mod and go.sum in line with the imports
+	@$(call say,tidying go.mod)
+	@$(GO) mod tidy
+
+##@ Check
+
+.PHONY: test
+test: ## run every test with the race detector, then those of the clients
+	@$(call say,Go: unit and schema tests with the race detector; the first run compiles for some minutes)
+	@$(GO) test -race ./...
+	@$(call say,clients: Go - Python - JavaScript)
+	@clients/test.sh
+
+.PHONY: test-unit
+test-unit: ## run the Go tests fast, without the race detector
+	@$(call say,Go: unit and schema tests)
+	@$(GO) test ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## lint the Go code, imports and API conventions included, and the syntax of the scripts
+	@$(call say,golangci-lint)
+	@$(GOLANGCI_LINT) run ./...
+	@$(call say,syntax of the scripts)
+	@find hack bench clients .ci -type f -not -path '*/node_modules/*' -exec grep -lE '^#!.*bash' {} + | xargs -n 1 bash -n
+
+.PHONY: vet
+vet: ## run go vet
+	@$(call say,go vet)
+	@$(GO) vet ./...
+
+.PHONY: verify
+verify: ## run all writers, then all checks, then fail if a file changed or is untracked
+	@$(MAKE) --no-print-directory generate manifests tidy fmt
+	@$(MAKE) --no-print-directory vet lint
+	@$(call say,what was generated fits the types: schema tests)
+	@$(GO) test ./api/... ./config/...
+	@hack/verify-clean.sh
+
+.PHONY: presubmit
+presubmit: ## run exactly what CI runs
+	@.ci/run
+
+##@ Longer runs
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (20s), then RANDOM_CALLS (1000000) random calls through the gate
+	@FUZZTIME=$(FUZZTIME) RANDOM_CALLS=$(RANDOM_CALLS) hack/fuzz.sh
+
+.PHONY: bench
+bench: build $(OPA) ## run the Go benchmarks, then one decision over HTTP side by side with OPA
+	@$(call say,Go benchmarks)
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./internal/...
+	@$(call say,one decision over HTTP: Gatewright and OPA in turns - one to two minutes)
+	@bench/compare.sh
+
+##@ Tools
+
+.PHONY: tools
+tools: $(GOLANGCI_LINT) $(OPA) ## build the pinned tools into .cache/bin
+
+$(GOLANGCI_LINT): hack/tools/golangci/go.mod hack/tools/golangci/go.sum hack/tools/golangci/main.go
+	@$(call say,building golangci-lint - one to three minutes - once)
+	@cd hack/tools/golangci && $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o '$(CURDIR)/$@' .
+
+$(OPA): hack/tools/opa/go.mod hack/tools/opa/go.sum
+	@$(call say,building OPA - one to two minutes - once)
+	@cd hack/tools/opa && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o '$(CURDIR)/$@' github.com/open-policy-agent/opa
+
+.PHONY: clean
+clean: ## remove what was built, the tools and their caches included
+	@$(call say,removing $(BIN) and .cache)
+	@rm -rf $(BIN) .cache coverage.*

@@ -1,0 +1,78 @@
+package approval
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// Binding is what an approval is bound to. A call that differs in any of it is
+// another call, and needs an approval of its own.
+type Binding struct {
+	PolicyDigest string `json:"policyDigest"`
+	// Caller is the service account, as namespace/name.
+	Caller          string `json:"caller"`
+	Server          string `json:"server"`
+	Tool            string `json:"tool"`
+	ArgumentsDigest string `json:"argumentsDigest"`
+	OnBehalfOf      string `json:"onBehalfOf"`
+	Session         string `json:"session"`
+	UserTurnsDigest string `json:"userTurnsDigest"`
+	// ConfirmReasons are what the person is shown as the reasons for asking. An
+	// approval discharges these and no others. Order and repetition do not count.
+	ConfirmReasons []string `json:"confirmReasons"`
+}
+
+// Digest of everything, as "sha256:" and hexadecimal digits.
+func (b Binding) Digest() string {
+	return "sha256:" + b.hash("gatewright.dev/approval/binding/v1", normalReasons(b.ConfirmReasons))
+}
+
+// Key is the digest of everything but ConfirmReasons.
+func (b Binding) Key() string {
+	return "sha256:" + b.hash("gatewright.dev/approval/key/v1", nil)
+}
+
+// hash puts the length in front of every part. Parts that are written one after
+// the other could be cut at another place and give the same bytes: tool "a" of
+// server "bc" is not tool "ab" of server "c".
+func (b Binding) hash(context string, reasons []string) string {
+	parts := append([]string{
+		context, b.PolicyDigest, b.Caller, b.Server, b.Tool, b.ArgumentsDigest, b.OnBehalfOf, b.Session, b.UserTurnsDigest,
+	}, reasons...)
+	var buf []byte
+	for _, p := range parts {
+		buf = binary.BigEndian.AppendUint64(buf, uint64(len(p)))
+		buf = append(buf, p...)
+	}
+	sum := sha256.Sum256(buf)
+	return hex.EncodeToString(sum[:])
+}
+
+func normalReasons(reasons []string) []string {
+	sorted := slices.Clone(reasons)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}
+
+// prefix is what all names for this binding start with. Eighty bits can be made
+// to collide by who tries hard; names are for people, and nothing goes by them
+// but Decide, where the person sees the call.
+func (b Binding) prefix() string {
+	return "ta-" + strings.TrimPrefix(b.Digest(), "sha256:")[:20] + "-"
+}
+
+// namespace of the caller, not ok unless the caller is namespace/name.
+func (b Binding) namespace() (string, bool) {
+	namespace, name, ok := strings.Cut(b.Caller, "/")
+	return namespace, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+}
+
+// isCaller says whether a person's name is that of the calling service account,
+// in our form or in that of Kubernetes.
+func (b Binding) isCaller(by string) bool {
+	namespace, name, _ := strings.Cut(b.Caller, "/")
+	return by == b.Caller || by == "system:serviceaccount:"+namespace+":"+name
+}

@@ -1,0 +1,274 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/policy"
+)
+
+// Reasons of the gate itself. They are part of the wire.
+const (
+	ReasonOverloaded          policy.Reason = "Overloaded"
+	ReasonNotReady            policy.Reason = "NotReady"
+	ReasonDeadlineExceeded    policy.Reason = "DeadlineExceeded"
+	ReasonAuditUnavailable    policy.Reason = "AuditUnavailable"
+	ReasonClarifyExhausted    policy.Reason = "ClarifyExhausted"
+	ReasonConfirmationBudget  policy.Reason = "ConfirmationBudget"
+	ReasonApprovalRejected    policy.Reason = "ApprovalRejected"
+	ReasonApprovalUsed        policy.Reason = "ApprovalUsed"
+	ReasonApprovalUnavailable policy.Reason = "ApprovalUnavailable"
+	ReasonTooManyPending      policy.Reason = "TooManyPending"
+	ReasonTooLargeToApprove   policy.Reason = "TooLargeToApprove"
+	ReasonPermitUnavailable   policy.Reason = "PermitUnavailable"
+	byGate                                  = "gate"
+)
+
+// decision is a call on its way from request to answer.
+type decision struct {
+	gate      *Gate
+	in        *input
+	id        string
+	judgement *policy.Judgement
+	terms     policy.Terms
+	digest    string // of the policies in force for this tool
+	verdict   policy.Verdict
+
+	answered    []policy.Answered
+	decider     string
+	fingerprint string
+	modelHash   string
+	deciderErr  inference.Reason
+	deciderTook time.Duration
+
+	approval *approval.Approval
+	decided  string // digest of the state, once it was needed
+	repeats  int
+	// temporary says that the same call may be answered otherwise a little later.
+	temporary bool
+	took      time.Duration
+}
+
+// decide judges one call. It returns a decision and no error: what cannot be judged is blocked. Reading it is reading a
+// call's way: policies are selected, the tool classified and rules run (Judge), a person's word is looked up, a decider
+// is asked, its answers become an outcome, irreversible calls wait for a person, and the decision is recorded.
+func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
+	d := &decision{gate: g, in: in, id: id}
+	snapshot := g.snapshot.Load()
+	if snapshot == nil {
+		d.block(ReasonNotReady, "the gate has no policies yet: call again in a moment", true)
+		return d.record(ctx)
+	}
+	d.judgement = snapshot.Policies.Judge(ctx, &in.request)
+	d.terms = d.judgement.Terms()
+	d.digest = "sha256:" + d.judgement.PolicyDigest()
+
+	approved, settled := d.lookUpApproval(ctx)
+	if !settled && approved == nil && !d.isRepeated() {
+		d.ask(ctx, snapshot)
+	}
+	if !settled && d.repeats == 0 {
+		d.verdict = d.judgement.Settle(d.answered, approved)
+	}
+	d.consume(ctx, approved)
+	d.remember()
+	d.raise(ctx)
+	d.checkPermit()
+	d.checkDeadline(ctx)
+	return d.record(ctx)
+}
+
+// block sets a verdict of the gate's own.
+func (d *decision) block(reason policy.Reason, message string, temporary bool) {
+	d.temporary = temporary
+	remedy := policy.RemedyNone
+	if temporary {
+		remedy = policy.RemedyRetry
+	}
+	d.verdict = policy.Verdict{Outcome: policy.Block, Reason: reason, By: byGate, Message: message, Remedy: remedy, WouldBe: d.verdict.WouldBe}
+}
+
+// ask puts the open questions to deciders, each policy's apart.
+func (d *decision) ask(ctx context.Context, s *Snapshot) {
+	asks := d.judgement.Asks()
+	if len(asks) == 0 {
+		return
+	}
+	start := time.Now()
+	d.answered = make([]policy.Answered, len(asks))
+	if len(asks) == 1 {
+		d.askOne(ctx, s, &asks[0], &d.answered[0])
+	} else {
+		d.askAll(ctx, s, asks)
+	}
+	d.deciderTook = time.Since(start)
+	for _, a := range d.answered {
+		d.temporary = d.temporary || isTemporary(a.Unavailable)
+	}
+}
+
+func (d *decision) askAll(ctx context.Context, s *Snapshot, asks []policy.Ask) {
+	var wait sync.WaitGroup
+	results := make([]decision, len(asks)) // each has provenance of its own until all are in
+	for i := range asks {
+		results[i] = decision{gate: d.gate, in: d.in}
+		wait.Go(func() { results[i].askOne(ctx, s, &asks[i], &d.answered[i]) })
+	}
+	wait.Wait()
+	for i := range results {
+		r := &results[i]
+		d.decider, d.fingerprint, d.modelHash = r.decider, r.fingerprint, r.modelHash
+		if r.deciderErr != "" {
+			d.deciderErr = r.deciderErr
+		}
+	}
+}
+
+func (d *decision) askOne(ctx context.Context, s *Snapshot, a *policy.Ask, out *policy.Answered) {
+	d.decider = a.Decider
+	served, reason := s.usable(a.Decider, a.Namespace)
+	if reason != "" {
+		out.Unavailable = reason
+		return
+	}
+	d.modelHash = served.ModelHash
+	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+	defer cancel()
+	start := time.Now()
+	result, err := served.Decider.Decide(ctx, inference.Request{Tenant: a.Namespace, State: a.State, Questions: a.Questions})
+	d.gate.metrics.asked(a.Decider, time.Since(start), err)
+	if err != nil {
+		d.deciderErr = inference.ReasonOf(err)
+		out.Unavailable = unavailable(d.deciderErr)
+		return
+	}
+	d.fingerprint = result.Fingerprint
+	out.Answers, out.Fingerprint = result.Answers, result.Fingerprint
+}
+
+// unavailable translates why a decider gave no answer into the reason that a caller sees.
+func unavailable(r inference.Reason) policy.Reason {
+	switch r {
+	case inference.Timeout:
+		return policy.ReasonDeciderTimeout
+	case inference.Canceled:
+		return policy.ReasonDeciderCanceled
+	case inference.Unreachable:
+		return policy.ReasonDeciderUnreachable
+	case inference.BadReply:
+		return policy.ReasonDeciderBadReply
+	case inference.Refused:
+		return policy.ReasonDeciderRefused
+	case inference.Overloaded, inference.QueueFull:
+		return policy.ReasonDeciderOverloaded
+	case inference.TooLong, inference.StateUnreadable:
+		return policy.ReasonInputTooLong
+	case inference.BreakerOpen:
+		return policy.ReasonDeciderBreakerOpen
+	case inference.QuestionNotSupported:
+		return policy.ReasonQuestionNotSupported
+	case inference.ModelMismatch:
+		return policy.ReasonDeciderMismatch
+	case inference.LowCoverage:
+		return policy.ReasonLowCoverage
+	case inference.LanguageNotSupported:
+		return policy.ReasonLanguageNotSupported
+	}
+	return policy.ReasonDeciderUnavailable
+}
+
+// isTemporary says whether a decider may well answer the same question a little later.
+func isTemporary(r policy.Reason) bool {
+	switch r {
+	case policy.ReasonDeciderTimeout, policy.ReasonDeciderUnreachable, policy.ReasonDeciderOverloaded,
+		policy.ReasonDeciderBreakerOpen, policy.ReasonDeciderCanceled, policy.ReasonDeciderBadReply, policy.ReasonDeciderUnavailable:
+		return true
+	}
+	return false
+}
+
+// checkPermit refuses to allow a call whose tool would refuse it: a permit is required and this gate signs none.
+func (d *decision) checkPermit() {
+	if d.verdict.Outcome == policy.Allow && d.terms.PermitAudience != "" {
+		d.block(ReasonPermitUnavailable, "the policy requires a permit for this tool and this gate signs none: an admin can set permit: None", false)
+	}
+}
+
+// checkDeadline refuses to allow a call whose caller no longer waits: it has taken silence for a Block.
+func (d *decision) checkDeadline(ctx context.Context) {
+	if d.verdict.Outcome == policy.Allow && ctx.Err() != nil {
+		d.block(ReasonDeadlineExceeded, "the deadline of the request passed: call again with a longer one", true)
+	}
+}
+
+// record writes the decision down. What may change anything is durable before it leaves; a decision that cannot be
+// written down at all is no Allow.
+func (d *decision) record(ctx context.Context) *decision {
+	d.took = d.gate.options.Clock.Since(d.in.started)
+	record := d.auditRecord()
+	var err error
+	if d.verdict.Outcome == policy.Allow && !d.judgement.IsRead() {
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
+		defer cancel()
+		err = d.gate.options.Recorder.Append(wait, record)
+	} else {
+		err = d.gate.options.Recorder.Enqueue(record)
+	}
+	if err != nil {
+		d.gate.metrics.auditFailed(err)
+		d.gate.options.Log.ErrorContext(ctx, "decision could not be recorded", "decision", d.id, "error", err)
+		if d.verdict.Outcome != policy.Block {
+			d.block(ReasonAuditUnavailable, "the decision could not be recorded, so the call may not run: call again in a moment", true)
+		}
+	}
+	return d
+}
+
+// auditTimeout is how long a decision waits for the disk.
+const auditTimeout = 5 * time.Second
+
+func (d *decision) auditRecord() *audit.Record {
+	in, v := d.in, &d.verdict
+	r := &audit.Record{
+		Time: d.gate.options.Clock.Now(), ID: d.id, UID: in.review.UID,
+		Caller:     audit.Caller{Namespace: in.caller.Namespace, ServiceAccount: in.caller.ServiceAccount},
+		OnBehalfOf: in.request.OnBehalfOf, Tool: in.request.Tool, Server: in.request.Server,
+		Outcome: outcome(v.Outcome), Reason: string(v.Reason), By: v.By,
+		PolicyDigest: d.digest, ArgumentsDigest: in.argumentsDigest, StateDigest: d.decided, UserTurnsDigest: in.userTurns,
+		Decider: d.decider, Fingerprint: d.fingerprint, ModelHash: d.modelHash, DeciderError: string(d.deciderErr),
+		DryRun: in.review.DryRun, Milliseconds: milliseconds(d.took), DeciderMilliseconds: milliseconds(d.deciderTook),
+		EngineSemantics: policy.EngineSemantics, GateVersion: d.gate.options.Version,
+	}
+	if in.request.Session != "" {
+		r.Session = digestOf(in.request.Session)
+	}
+	if d.judgement != nil {
+		r.Class, r.Base = d.judgement.Class()
+		r.Policies = d.judgement.Policies()
+		r.Answers = d.answers()
+	}
+	if d.decider != "" {
+		r.PromptVersion = promptVersion
+	}
+	r.Obligations, r.WouldBe = obligations(v.Obligations), wouldBe(v.WouldBe)
+	if d.approval != nil {
+		r.Approval = &audit.Approval{Name: d.approval.Name}
+	}
+	return r
+}
+
+// errNoDecision guards against an answer that nothing decided.
+var errNoDecision = errors.New("nothing decided this call")
+
+// retryable says whether the same call can be answered otherwise without anybody changing anything.
+func (d *decision) retryable() bool {
+	return d.verdict.Outcome != policy.Allow && d.temporary && d.repeats == 0
+}
+
+func outcome(o policy.Outcome) review.Outcome { return review.Outcome(o.API()) }

@@ -1,0 +1,139 @@
+// Package gate answers whether a proposed tool call may run. It decodes a review, identifies the caller, judges the call
+// by one immutable snapshot of policies, asks a decider where a policy wants it, records the decision and answers.
+//
+// Whatever fails, fails closed: an HTTP 200 carries a decision, and anything else means Block to the caller.
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/strictjson"
+)
+
+// Recorder keeps decision records.
+type Recorder interface {
+	// Append returns when the record is durable.
+	Append(ctx context.Context, r *audit.Record) error
+	// Enqueue returns when the record has its place in the log.
+	Enqueue(r *audit.Record) error
+}
+
+// Approvals keeps calls that wait for a person.
+type Approvals interface {
+	// Find returns the approvals of a call that are pending, approved or rejected.
+	Find(ctx context.Context, b approval.Binding) ([]approval.Approval, error)
+	// Raise asks a person, or returns the approval that already waits for this very call.
+	Raise(ctx context.Context, c approval.Call) (approval.Approval, error)
+	// Consume uses an approval. Of several calls for one approval exactly one succeeds.
+	Consume(ctx context.Context, id string) error
+}
+
+// Options configure a Gate. Fields without a default are required.
+type Options struct {
+	Identify  Identifier
+	Recorder  Recorder
+	Approvals Approvals
+	// Clock is the time; the system's by default.
+	Clock clock.PassiveClock
+	// Log takes what an operator acts on.
+	Log *slog.Logger
+	// Registry takes the metrics.
+	Registry prometheus.Registerer
+	// Tracer names the source of spans; the global provider by default.
+	Tracer trace.TracerProvider
+	// Version of the gate, in records.
+	Version string
+	// Disclose is what callers see where no policy says it: Minimal by default.
+	Disclose v1alpha1.Disclosure
+	// Limits of a request body: 1 MiB, 32 levels, 4,096 keys by default.
+	Limits strictjson.Limits
+	// MaxInFlight is how many calls may be judged at once; one more is Block, Overloaded. 1024 by default.
+	MaxInFlight int
+	// Timeout is the deadline of a request that names none, and the longest that one may name. 15 s by default.
+	Timeout time.Duration
+	// ReplayBytes bounds the memory that answered requests are kept in for their uid. 64 MiB by default.
+	ReplayBytes int
+}
+
+// Gate judges calls. Its methods are safe for concurrent use.
+type Gate struct {
+	options  Options
+	snapshot atomic.Pointer[Snapshot]
+	slots    chan struct{}
+	replays  *replays
+	repeats  *repeats
+	budgets  *budgets
+	metrics  *metrics
+	tracer   trace.Tracer
+}
+
+// New returns a gate without a snapshot: it is not ready, and blocks every call with NotReady, until SetSnapshot.
+func New(o Options) (*Gate, error) {
+	if o.Identify == nil || o.Recorder == nil || o.Approvals == nil {
+		return nil, errors.New("gate: Identify, Recorder and Approvals are required")
+	}
+	o = o.withDefaults()
+	g := &Gate{
+		options: o,
+		slots:   make(chan struct{}, o.MaxInFlight),
+		replays: newReplays(o.ReplayBytes),
+		repeats: newRepeats(),
+		budgets: newBudgets(),
+		tracer:  o.Tracer.Tracer("gatewright.dev/gatewright/internal/gate"),
+	}
+	var err error
+	if g.metrics, err = newMetrics(o.Registry, g); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return g, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	if o.Tracer == nil {
+		o.Tracer = otel.GetTracerProvider()
+	}
+	if o.Disclose == "" {
+		o.Disclose = v1alpha1.DiscloseMinimal
+	}
+	if o.MaxInFlight <= 0 {
+		o.MaxInFlight = 1024
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 15 * time.Second
+	}
+	if o.ReplayBytes <= 0 {
+		o.ReplayBytes = 64 << 20
+	}
+	if o.Limits.MaxBytes <= 0 {
+		o.Limits.MaxBytes = strictjson.DefaultLimits.MaxBytes
+	}
+	return o
+}
+
+// SetSnapshot puts policies and deciders in force. Calls that are being judged go on with the snapshot they began with.
+func (g *Gate) SetSnapshot(s *Snapshot) { g.snapshot.Store(s) }
+
+// Ready says whether a snapshot is in force.
+func (g *Gate) Ready() bool { return g.snapshot.Load() != nil }

@@ -1,0 +1,201 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+)
+
+// ServeHTTP answers one review: decode, decide, record, answer.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := newID()
+	body, err := g.review(r, id)
+	if err != nil {
+		g.refuse(w, r, id, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // the caller is gone if this fails, and an answer that did not arrive means Block
+}
+
+// review returns the answer to a request, or why there is none.
+func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.options.Log.ErrorContext(r.Context(), "panic", "decision", id, "panic", p, "stack", string(debug.Stack()))
+			answer, err = nil, &httpError{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error"}
+		}
+	}()
+	now := g.options.Clock.Now()
+	timeout, err := g.timeout(r)
+	if err != nil {
+		return nil, err
+	}
+	caller, err := g.options.Identify.Identify(r.Context(), r)
+	if err != nil {
+		return nil, &httpError{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "unknown caller: send a bearer token of a service account", Cause: err}
+	}
+	body, release, err := g.readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	in, bad := g.decode(body, caller, now)
+	if bad != nil {
+		return nil, bad
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	return g.once(ctx, in, id)
+}
+
+// once answers a uid once: who asks again with the same body gets the same answer.
+func (g *Gate) once(ctx context.Context, in *input, id string) ([]byte, error) {
+	entry, isFirst := g.replays.begin(in)
+	if !isFirst {
+		return g.replay(ctx, in, entry)
+	}
+	var answer []byte
+	defer func() { g.replays.finish(in, entry, answer) }()
+	d := g.judge(ctx, in, id)
+	g.metrics.decided(d)
+	body, err := encode(d)
+	if err != nil {
+		return nil, err
+	}
+	if !d.retryable() {
+		answer = body
+	}
+	return body, nil
+}
+
+func (g *Gate) replay(ctx context.Context, in *input, entry *replay) ([]byte, error) {
+	if entry.body != in.body {
+		return nil, &httpError{Status: http.StatusConflict, Code: CodeUIDReused, Field: "/request/uid", Message: "was used for another request: make a new one for each call"}
+	}
+	select {
+	case <-entry.done:
+	case <-ctx.Done():
+		return nil, &httpError{Status: http.StatusServiceUnavailable, Code: CodeTooManyRequests, Message: "the same request is still being judged", Cause: ctx.Err()}
+	}
+	if entry.answer == nil {
+		return nil, &httpError{Status: http.StatusServiceUnavailable, Code: CodeTooManyRequests, Message: "the same request came to no lasting answer: call again"}
+	}
+	g.metrics.replayed.Inc()
+	return entry.answer, nil
+}
+
+// judge takes a slot and decides. Without a free slot the call is blocked at once: a queue in front of a gate only makes
+// everybody late.
+func (g *Gate) judge(ctx context.Context, in *input, id string) *decision {
+	ctx, span := g.tracer.Start(ctx, "decide", trace.WithAttributes(attribute.String("gatewright.decision", id)))
+	defer span.End()
+	select {
+	case g.slots <- struct{}{}:
+		defer func() { <-g.slots }()
+	default:
+		d := &decision{gate: g, in: in, id: id}
+		d.block(ReasonOverloaded, "the gate judges as many calls as it can: call again in a moment", true)
+		return d.record(ctx)
+	}
+	d := g.decide(ctx, in, id)
+	span.SetAttributes(attribute.String("gatewright.outcome", d.verdict.Outcome.String()), attribute.String("gatewright.reason", string(d.verdict.Reason)))
+	return d
+}
+
+// minTimeout is the shortest deadline that a request may name.
+const minTimeout = time.Millisecond
+
+// timeout reads ?timeout=2s, as admission webhooks have it.
+func (g *Gate) timeout(r *http.Request) (time.Duration, error) {
+	if r.URL.RawQuery == "" {
+		return g.options.Timeout, nil
+	}
+	query := r.URL.Query()
+	values := query["timeout"]
+	if len(query) > 1 || len(values) != 1 {
+		return 0, badRequest(CodeBadRequest, "", "the only query parameter is timeout, once, as in ?timeout=2s")
+	}
+	d, err := time.ParseDuration(values[0])
+	if err != nil || d < minTimeout {
+		return 0, badRequest(CodeBadRequest, "", "timeout is no duration of at least 1ms, such as 2s")
+	}
+	return min(d, g.options.Timeout), nil
+}
+
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxPooledBody keeps rare large bodies from staying in memory.
+const maxPooledBody = 64 << 10
+
+// readBody reads at most one byte more than is allowed, which decode then refuses.
+func (g *Gate) readBody(r *http.Request) (body []byte, release func(), err error) {
+	if r.Method != http.MethodPost {
+		return nil, nil, &httpError{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "want POST"}
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, nil, &httpError{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType, Message: "want Content-Type: application/json"}
+	}
+	buffer := bodies.Get().(*bytes.Buffer) //nolint:forcetypeassert,errcheck // the pool holds nothing else
+	buffer.Reset()
+	release = func() {
+		if buffer.Cap() <= maxPooledBody {
+			bodies.Put(buffer)
+		}
+	}
+	if _, err := buffer.ReadFrom(io.LimitReader(r.Body, int64(g.options.Limits.MaxBytes)+1)); err != nil {
+		release()
+		return nil, nil, &httpError{Status: http.StatusBadRequest, Code: CodeBadRequest, Message: "the body could not be read", Cause: err}
+	}
+	return buffer.Bytes(), release, nil
+}
+
+// refuse answers with an error object.
+func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, id string, err error) {
+	var e *httpError
+	if !errors.As(err, &e) {
+		e = &httpError{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error", Cause: err}
+	}
+	g.metrics.refused.WithLabelValues(string(e.Code)).Inc()
+	if e.Status >= http.StatusInternalServerError && e.Cause != nil {
+		g.options.Log.ErrorContext(r.Context(), "request failed", "decision", id, "error", e.Cause)
+	}
+	e.write(w, id)
+}
+
+func encode(d *decision) ([]byte, error) {
+	if d.verdict.By == "" {
+		return nil, &httpError{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error", Cause: errNoDecision}
+	}
+	body, err := json.Marshal(review.ToolCallReview{APIVersion: review.APIVersion, Kind: review.Kind, Response: d.response()})
+	if err != nil {
+		return nil, &httpError{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error", Cause: err}
+	}
+	return body, nil
+}
+
+// newID returns a UUIDv7, so that records sort by time.
+func newID() string {
+	id, err := uuid.NewV7()
+	if err != nil {
+		// The system has no randomness left to give; an id is for people to find a record by and may be weaker.
+		return "unidentified-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	}
+	return id.String()
+}

@@ -1,0 +1,132 @@
+package gate
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"gatewright.dev/gatewright/internal/policy"
+)
+
+// Identifier says which service account sent a request.
+type Identifier interface {
+	Identify(ctx context.Context, r *http.Request) (policy.Caller, error)
+}
+
+// ErrUnknownCaller is what an Identifier returns for a caller that it does not know.
+var ErrUnknownCaller = errors.New("unknown caller")
+
+// Anyone takes every request for one service account. Only for a gate that listens on loopback.
+type Anyone struct{ Caller policy.Caller }
+
+// Identify implements Identifier.
+func (a Anyone) Identify(context.Context, *http.Request) (policy.Caller, error) { return a.Caller, nil }
+
+// Tokens knows callers by bearer tokens. It holds digests, so that no comparison leaks a token by its time.
+type Tokens map[[sha256.Size]byte]policy.Caller
+
+// serviceAccountPrefix is how Kubernetes writes the user name of a service account.
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// minTokenLength keeps guessable tokens out.
+const minTokenLength = 16
+
+// LoadTokens reads a file in the format of kube-apiserver's --token-auth-file: token,user,uid[,groups], where user is
+// system:serviceaccount:NAMESPACE:NAME. Lines that begin with # are skipped. The file must not be readable by others.
+func LoadTokens(path string) (Tokens, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others (mode %04o): chmod 600 it", path, info.Mode().Perm())
+	}
+	tokens, err := readTokens(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tokens, nil
+}
+
+func readTokens(r io.Reader) (Tokens, error) {
+	lines := csv.NewReader(bufio.NewReader(r))
+	lines.Comment = '#'
+	lines.FieldsPerRecord = -1
+	lines.TrimLeadingSpace = true
+	tokens := Tokens{}
+	for {
+		record, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := lines.FieldPos(0)
+		if err := tokens.add(record); err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	if len(tokens) == 0 {
+		return nil, errors.New("holds no token: add a line token,system:serviceaccount:NAMESPACE:NAME,uid")
+	}
+	return tokens, nil
+}
+
+func (t Tokens) add(record []string) error {
+	if len(record) < 3 {
+		return errors.New("want token,user,uid")
+	}
+	if len(record[0]) < minTokenLength {
+		return fmt.Errorf("a token has at least %d characters", minTokenLength)
+	}
+	account, ok := strings.CutPrefix(record[1], serviceAccountPrefix)
+	namespace, name, cut := strings.Cut(account, ":")
+	if !ok || !cut || namespace == "" || name == "" {
+		return fmt.Errorf("user %q is no service account: want %sNAMESPACE:NAME", record[1], serviceAccountPrefix)
+	}
+	key := sha256.Sum256([]byte(record[0]))
+	if _, twice := t[key]; twice {
+		return errors.New("the same token stands twice")
+	}
+	t[key] = policy.Caller{Namespace: namespace, ServiceAccount: name}
+	return nil
+}
+
+// Identify implements Identifier.
+func (t Tokens) Identify(_ context.Context, r *http.Request) (policy.Caller, error) {
+	token, ok := bearer(r)
+	if !ok {
+		return policy.Caller{}, ErrUnknownCaller
+	}
+	caller, ok := t[sha256.Sum256([]byte(token))]
+	if !ok {
+		return policy.Caller{}, ErrUnknownCaller
+	}
+	return caller, nil
+}
+
+// bearer returns the token of a request that has exactly one.
+func bearer(r *http.Request) (string, bool) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsAny(token, " \t") {
+		return "", false
+	}
+	return token, true
+}

@@ -1,0 +1,145 @@
+package gate
+
+import (
+	"sync"
+	"time"
+
+	"gatewright.dev/gatewright/internal/policy"
+)
+
+const (
+	// denialMemory is how long a denial is remembered. After it the same call is judged anew.
+	denialMemory = 10 * time.Minute
+	// maxRemembered bounds how many denials and clarifications are remembered; the oldest make room.
+	maxRemembered = 16384
+)
+
+// repeats remembers denials by decider, so that asking again does not cost the decider again, and counts clarifications.
+type repeats struct {
+	mu       sync.Mutex
+	denials  *expiring[denialKey, denial]
+	clarifys *expiring[clarifyKey, int]
+}
+
+// denialKey is a whole state in which a call was denied. An answered question is another state.
+type denialKey struct{ caller, policies, state string }
+
+type denial struct {
+	verdict     policy.Verdict
+	decider     string
+	fingerprint string
+	count       int
+}
+
+// clarifyKey is a call and all that the user has said.
+type clarifyKey struct{ caller, policies, tool, server, arguments, userTurns string }
+
+func newRepeats() *repeats {
+	return &repeats{
+		denials:  newExpiring[denialKey, denial](maxRemembered, denialMemory),
+		clarifys: newExpiring[clarifyKey, int](maxRemembered, time.Hour),
+	}
+}
+
+func (d *decision) denialKey() denialKey {
+	if d.decided == "" {
+		d.decided = d.in.stateDigest()
+	}
+	return denialKey{d.in.caller.String(), d.digest, d.decided}
+}
+
+// isRepeated says whether a decider has denied this very call in this very state, and if so gives the same verdict.
+func (d *decision) isRepeated() bool {
+	if len(d.judgement.Asks()) == 0 {
+		return false
+	}
+	r := d.gate.repeats
+	key, now := d.denialKey(), d.in.request.Now
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, ok := r.denials.get(key, now)
+	if !ok {
+		return false
+	}
+	found.count++
+	r.denials.put(key, found, now)
+	d.verdict, d.decider, d.fingerprint, d.repeats = found.verdict, found.decider, found.fingerprint, found.count
+	d.gate.metrics.repeated.Inc()
+	return true
+}
+
+// remember keeps what a decider has denied, and ends a row of clarifications that lead nowhere.
+func (d *decision) remember() {
+	if d.in.review.DryRun && d.verdict.Outcome == policy.Confirm {
+		return
+	}
+	switch d.verdict.Outcome {
+	case policy.Block:
+		if d.deciderAnswered() && !d.temporary && d.repeats == 0 {
+			r := d.gate.repeats
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.denials.put(d.denialKey(), denial{verdict: d.verdict, decider: d.decider, fingerprint: d.fingerprint}, d.in.request.Now)
+		}
+	case policy.Clarify:
+		d.countClarify()
+	case policy.Confirm, policy.Allow:
+	}
+}
+
+func (d *decision) deciderAnswered() bool { return d.fingerprint != "" && d.deciderErr == "" }
+
+func (d *decision) countClarify() {
+	q := &d.in.request
+	key := clarifyKey{d.in.caller.String(), d.digest, q.Tool, q.Server, d.in.argumentsDigest, d.in.userTurns}
+	r := d.gate.repeats
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, _ := r.clarifys.get(key, q.Now)
+	d.repeats = n
+	r.clarifys.put(key, n+1, q.Now)
+	if n >= d.terms.ClarifyLimit {
+		d.block(ReasonClarifyExhausted, "the same call was answered Clarify before and the user has said nothing new: ask the user first", false)
+		d.verdict.Remedy = policy.RemedyAskUser
+	}
+}
+
+// expiring is a map whose entries end, of a bounded size. It is not safe for concurrent use.
+type expiring[K comparable, V any] struct {
+	max     int
+	ttl     time.Duration
+	entries map[K]expiringEntry[V]
+	order   []K // by time of first insertion; may hold keys that are gone
+}
+
+type expiringEntry[V any] struct {
+	value V
+	until time.Time
+}
+
+func newExpiring[K comparable, V any](maxEntries int, ttl time.Duration) *expiring[K, V] {
+	return &expiring[K, V]{max: maxEntries, ttl: ttl, entries: map[K]expiringEntry[V]{}}
+}
+
+func (e *expiring[K, V]) get(k K, now time.Time) (V, bool) {
+	found, ok := e.entries[k]
+	if !ok || !now.Before(found.until) {
+		var zero V
+		return zero, false
+	}
+	return found.value, true
+}
+
+// put keeps the end of an entry that is there, so that asking again and again does not keep it alive.
+func (e *expiring[K, V]) put(k K, v V, now time.Time) {
+	if old, ok := e.entries[k]; ok && now.Before(old.until) {
+		e.entries[k] = expiringEntry[V]{v, old.until}
+		return
+	}
+	for len(e.order) > 0 && (len(e.entries) >= e.max || !now.Before(e.entries[e.order[0]].until)) {
+		delete(e.entries, e.order[0])
+		e.order = e.order[1:]
+	}
+	e.entries[k] = expiringEntry[V]{v, now.Add(e.ttl)}
+	e.order = append(e.order, k)
+}

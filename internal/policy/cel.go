@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"gatewright.dev/gatewright/internal/policy/effects"
+)
+
+const (
+	// estimateLimit is the most that an expression may cost by estimate at compile time, with every input as large as a
+	// call can make it. It is far above any sane rule and below nested loops over the arguments.
+	estimateLimit = 50_000_000
+	// runLimit is what all expressions of one call may cost together. Unit costs are tens of nanoseconds, so the limit
+	// is some tens of milliseconds.
+	runLimit = 1_000_000
+	// interruptEvery is after how many loop steps an expression looks at its deadline.
+	interruptEvery = 100
+	// inputSize is the size of an input for estimates: a list, map or string that is nested in the arguments.
+	inputSize = 4096
+)
+
+var (
+	boolType   = cel.BoolType
+	stringType = cel.StringType
+)
+
+// environment holds one CEL environment. Building it takes milliseconds, so it is built once.
+type environment struct {
+	build func() (*cel.Env, error)
+}
+
+var (
+	// argumentsEnv sees only what cannot be claimed in prose: used where an expression makes a call less strict.
+	argumentsEnv = environment{sync.OnceValues(func() (*cel.Env, error) { return newEnv() })}
+	// callEnv sees everything: used where an expression can only make a call stricter.
+	callEnv = environment{sync.OnceValues(func() (*cel.Env, error) {
+		return newEnv(
+			cel.Variable("facts", cel.MapType(cel.StringType, cel.DynType)),
+			cel.Variable("scopes", cel.ListType(cel.StringType)),
+			cel.Variable("sources", cel.MapType(cel.StringType, cel.StringType)),
+			cel.Variable("user", cel.StringType),
+		)
+	})}
+)
+
+func newEnv(extra ...cel.EnvOption) (*cel.Env, error) {
+	options := append([]cel.EnvOption{
+		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable("tool", cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable("caller", cel.MapType(cel.StringType, cel.StringType)),
+		cel.CrossTypeNumericComparisons(true),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		ext.Strings(ext.StringsVersion(4)),
+		ext.Sets(),
+		ext.Lists(ext.ListsVersion(3)),
+		effects.Library(),
+	}, extra...)
+	return cel.NewEnv(options...)
+}
+
+// program compiles an expression of the wanted type and returns the variables that it refers to. Errors are recorded.
+func (c *compiler) program(expression string, env environment, want *cel.Type, path *field.Path) (cel.Program, map[string]bool) {
+	e, err := env.build()
+	if err != nil {
+		c.errs = append(c.errs, field.InternalError(path, err))
+		return nil, nil
+	}
+	ast, issues := e.Compile(expression)
+	if issues.Err() != nil {
+		c.fail(path, expression, issues.Err().Error())
+		return nil, nil
+	}
+	if !ast.OutputType().IsExactType(want) {
+		c.fail(path, expression, fmt.Sprintf("is of type %s, want %s: compare a value of an argument with == true or convert it with string()", ast.OutputType(), want))
+		return nil, nil
+	}
+	cost, err := e.EstimateCost(ast, sizes{})
+	if err != nil || cost.Max > estimateLimit {
+		c.fail(path, expression, "may cost more than a rule is given: avoid nested loops over arguments")
+		return nil, nil
+	}
+	program, err := e.Program(ast,
+		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
+		cel.CostLimit(runLimit),
+		cel.InterruptCheckFrequency(interruptEvery))
+	if err != nil {
+		c.fail(path, expression, err.Error())
+		return nil, nil
+	}
+	refs := map[string]bool{}
+	for _, r := range ast.NativeRep().ReferenceMap() {
+		refs[r.Name] = true
+	}
+	return program, refs
+}
+
+// sizes tells the cost estimator how large inputs can be.
+type sizes struct{}
+
+func (sizes) EstimateSize(checker.AstNode) *checker.SizeEstimate {
+	return &checker.SizeEstimate{Min: 0, Max: inputSize}
+}
+
+func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
+}
+
+var (
+	errNotCompiled = errors.New("expression was not compiled")
+	errBudget      = errors.New("the rules of this call cost more than one call is given")
+	errType        = errors.New("expression gave a value of another type")
+)
+
+// budget is what the expressions of one call may still cost.
+type budget struct{ left uint64 }
+
+func (b *budget) eval(ctx context.Context, p cel.Program, in interpreter.Activation) (any, error) {
+	if p == nil {
+		return nil, errNotCompiled
+	}
+	out, details, err := p.ContextEval(ctx, in)
+	if details != nil {
+		if cost := details.ActualCost(); cost != nil {
+			if *cost > b.left {
+				b.left = 0
+				return nil, errBudget
+			}
+			b.left -= *cost
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if types.IsUnknownOrError(out) {
+		return nil, errType
+	}
+	return out.Value(), nil
+}
+
+func (b *budget) isTrue(ctx context.Context, p cel.Program, in interpreter.Activation) (bool, error) {
+	v, err := b.eval(ctx, p, in)
+	if err != nil {
+		return false, err
+	}
+	truth, ok := v.(bool)
+	if !ok {
+		return false, errType
+	}
+	return truth, nil
+}
+
+// activation gives an expression its variables, computed when they are read.
+type activation struct{ e *evaluation }
+
+// ResolveName implements interpreter.Activation.
+func (a activation) ResolveName(name string) (any, bool) {
+	r := a.e.request
+	switch name {
+	case "args":
+		if r.Arguments == nil {
+			return map[string]any{}, true
+		}
+		return r.Arguments, true
+	case "tool":
+		return map[string]string{"name": r.Tool, "server": r.Server}, true
+	case "caller":
+		return map[string]string{"namespace": r.Caller.Namespace, "serviceAccount": r.Caller.ServiceAccount, "onBehalfOf": r.OnBehalfOf, "session": r.Session}, true
+	case "facts":
+		return a.e.facts(), true
+	case "scopes":
+		return a.e.scopes(), true
+	case "sources":
+		return a.e.sourceMap(), true
+	case "user":
+		return a.e.latestWords(), true
+	}
+	return nil, false
+}
+
+// Parent implements interpreter.Activation.
+func (a activation) Parent() interpreter.Activation { return nil }
+
+// argumentsActivation is an activation that shows only what argumentsEnv declares, so that nothing claimed in prose can
+// make a call less strict even by mistake.
+type argumentsActivation struct{ activation }
+
+// ResolveName implements interpreter.Activation.
+func (a argumentsActivation) ResolveName(name string) (any, bool) {
+	switch name {
+	case "args", "tool", "caller":
+		return a.activation.ResolveName(name)
+	}
+	return nil, false
+}

@@ -1,0 +1,81 @@
+package shell
+
+import (
+	"strings"
+
+	"gatewright.dev/gatewright/internal/policy/effects/effect"
+)
+
+// logFlags are the flags of git's commands that show history. Those that write a file (--output), run a program
+// (--ext-diff, --textconv, --show-signature) or open a pager are left out.
+const logFlags = "oneline graph all branches? tags? decorate? stat? shortstat numstat name-only name-status patch no-patch " +
+	"max-count= since= until= after= before= author= committer= grep= follow merges no-merges first-parent reverse format= " +
+	"pretty? abbrev-commit date= no-color color? cached staged no-ext-diff no-textconv raw summary word-diff? unified= " +
+	"diff-filter= ignore-all-space no-renames exit-code quiet left-right cherry-pick"
+
+// gitReads is the table of git's commands that only read. Revisions count as paths, since they may be either.
+var gitReads = map[string]spec{
+	"status":       {short: "sbvz", long: "short branch porcelain? verbose long ignored? untracked-files? show-stash null"},
+	"log":          {short: "pszi", valued: "nGS", long: logFlags, digits: true},
+	"show":         {short: "psz", valued: "n", long: logFlags},
+	"diff":         {short: "pszwbRa", valued: "UGS", long: logFlags},
+	"shortlog":     {short: "sne", long: "summary numbered email all"},
+	"blame":        {short: "wsefnltpCM", valued: "L", long: "porcelain line-porcelain"},
+	"rev-parse":    {short: "q", long: "abbrev-ref? short? verify show-toplevel git-dir is-inside-work-tree symbolic-full-name show-prefix"},
+	"rev-list":     {short: "", valued: "n", long: "count all max-count= since= until= author= no-merges merges first-parent left-right", digits: true},
+	"ls-files":     {short: "cdmoszt", long: "cached deleted modified others exclude-standard stage"},
+	"ls-tree":      {short: "rtdlz", long: "name-only name-status long full-tree"},
+	"cat-file":     {short: "tspe"},
+	"describe":     {long: "tags all always dirty? long abbrev= exact-match"},
+	"merge-base":   {short: "a", long: "all is-ancestor"},
+	"name-rev":     {long: "name-only tags"},
+	"for-each-ref": {long: "format= sort= count= merged? contains?"},
+	"grep":         {short: "iwvnlLcEFGPhHqo", valued: "eABC", long: "ignore-case word-regexp line-number count files-with-matches cached", args: patternFiles},
+}
+
+// gitWrites is the table of git's commands that change the repository; deletes marks what may throw work away.
+var gitWrites = map[string]effect.Set{
+	"add": writes, "commit": writes, "init": writes,
+	"checkout": deletes, "switch": deletes, "restore": deletes, "reset": deletes, "clean": deletes, "rm": deletes, "mv": deletes,
+	"stash": deletes, "branch": deletes, "tag": deletes,
+}
+
+// gitLists are forms of commands that otherwise write, word by word.
+var gitLists = map[string]bool{
+	"branch": true, "branch -a": true, "branch -r": true, "branch -v": true, "branch -vv": true, "branch --list": true,
+	"branch --all": true, "branch --show-current": true, "tag": true, "tag -l": true, "tag --list": true, "remote": true,
+	"remote -v": true, "stash list": true, "worktree list": true, "config -l": true, "config --list": true, "reflog": true,
+}
+
+// git judges the commands of the tables. -c and other settings can name programs, and an alias is an unknown word.
+func git(w *walker, args []string) {
+	all := args
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		switch {
+		case args[0] == "--no-pager":
+			args = args[1:]
+		case args[0] == "-C" && len(args) > 1 && w.folder == "":
+			w.folder = args[1]
+			defer func() { w.folder = "" }()
+			w.path(".")
+			args = args[2:]
+		default:
+			w.unknown(all, "a setting of git is not in the table")
+			return
+		}
+	}
+	if len(args) == 0 || gitLists[strings.Join(args, " ")] {
+		return
+	}
+	if s, ok := gitReads[args[0]]; ok {
+		w.spec(s, args[1:])
+		return
+	}
+	set, ok := gitWrites[args[0]]
+	if !ok {
+		w.unknown(all, "a command of git is not in the table")
+		return
+	}
+	w.raise(set, "a command of git does more than read")
+	w.anyPath(args[1:])
+}

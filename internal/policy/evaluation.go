@@ -1,0 +1,225 @@
+package policy
+
+import (
+	"context"
+	"strings"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/policy/sources"
+	"gatewright.dev/gatewright/internal/questions"
+)
+
+// evaluation is one policy's look at one call.
+type evaluation struct {
+	ctx     context.Context //nolint:containedctx // lives for one call of Judge, whose checks all need it
+	request *Request
+	policy  *Compiled
+	// enforced says whether the obligations count or are only recorded.
+	enforced bool
+	tool     *tool
+	class    *class
+	// clusterGrants are policies whose grants count here too.
+	clusterGrants []*Compiled
+
+	obligations []Obligation
+	// settled says that a rule has blocked the call or asked to clarify it: nothing further is looked at.
+	settled bool
+	budget  *budget
+	schema  questions.Truth
+
+	context  *attested
+	held     []string
+	heldDone bool
+	findings []sources.Finding
+	traced   bool
+
+	asked, askedResults int // index into Judgement.asks; -1: not asked
+	failed              Reason
+	code                questions.Answers
+	answers             questions.Answers
+}
+
+// run goes through the checks in order. The first that blocks or asks to clarify settles the matter; reasons to confirm
+// add up.
+func (e *evaluation) run() {
+	for i := range checks {
+		o := checks[i].run(e)
+		if o == nil {
+			continue
+		}
+		o.Policy = e.policy.label
+		e.obligations = append(e.obligations, *o)
+		if o.Outcome < Confirm {
+			e.settled = true
+			return
+		}
+	}
+}
+
+// classify finds the class of the call: the tool's own, unless its parsed arguments are shown to do less.
+func (e *evaluation) classify() {
+	e.class = e.tool.class
+	for i := range e.tool.lower {
+		l := &e.tool.lower[i]
+		lower, err := e.budget.isTrue(e.ctx, l.program, argumentsActivation{activation{e}})
+		if err != nil {
+			return // any doubt leaves the class as it is
+		}
+		if lower {
+			e.class = l.class
+			return
+		}
+	}
+}
+
+// ladder returns the ladder that applies to the call.
+func (e *evaluation) ladder() *ladder {
+	if e.tool.override != nil {
+		return e.tool.override
+	}
+	return &e.class.ladder
+}
+
+func (e *evaluation) userTurns() []string {
+	if e.policy.trust != v1alpha1.TrustAttested {
+		return e.request.UserTurns
+	}
+	if e.context == nil {
+		return nil
+	}
+	return e.context.UserTurns
+}
+
+func (e *evaluation) latestWords() string {
+	turns := e.userTurns()
+	if len(turns) == 0 {
+		return ""
+	}
+	return turns[len(turns)-1]
+}
+
+// facts returns what the policy lets be stated. What it does not list is not seen.
+func (e *evaluation) facts() map[string]any {
+	out := make(map[string]any, len(e.policy.facts))
+	for name, f := range e.policy.facts {
+		if v, ok := e.fact(f); ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func (e *evaluation) fact(f v1alpha1.FactSource) (any, bool) {
+	if f.From == v1alpha1.TrustAttested {
+		if e.context == nil {
+			return nil, false
+		}
+		v, ok := e.context.Facts[f.Name]
+		return v, ok
+	}
+	v, ok := e.request.Facts[f.Name]
+	return v, ok
+}
+
+// trustedFacts are facts that a value may come from.
+func (e *evaluation) trustedFacts() map[string]any {
+	facts := e.facts()
+	if e.policy.trust == v1alpha1.TrustAttested {
+		for name, f := range e.policy.facts {
+			if f.From != v1alpha1.TrustAttested {
+				delete(facts, name)
+			}
+		}
+	}
+	return facts
+}
+
+// scopes returns the scopes that the caller holds by this policy and by the cluster's.
+func (e *evaluation) scopes() []string {
+	if e.heldDone {
+		return e.held
+	}
+	e.heldDone = true
+	e.held = appendScopes(nil, e.policy, e.request)
+	if !e.policy.cluster {
+		for _, p := range e.clusterGrants {
+			e.held = appendScopes(e.held, p, e.request)
+		}
+	}
+	return e.held
+}
+
+func appendScopes(held []string, p *Compiled, r *Request) []string {
+	for i := range p.grants {
+		if p.grants[i].holds(r.Caller, r.Now) {
+			held = append(held, p.grants[i].scopes...)
+		}
+	}
+	return held
+}
+
+// trace finds where each value came from, once.
+func (e *evaluation) trace() []sources.Finding {
+	if e.traced {
+		return e.findings
+	}
+	e.traced = true
+	c := sources.Conversation{
+		UserTurns: e.userTurns(), Facts: e.trustedFacts(), ToolResults: e.request.ToolResults, Assistant: e.request.Assistant,
+	}
+	if e.policy.trust != v1alpha1.TrustAttested {
+		c.System = e.request.System
+	}
+	e.findings = sources.NewIndex(c).Trace(e.request.Arguments, e.tool.offers)
+	return e.findings
+}
+
+func (e *evaluation) sourceMap() map[string]string {
+	out := make(map[string]string, len(e.trace()))
+	for _, f := range e.trace() {
+		out[f.Pointer] = string(f.Source)
+	}
+	return out
+}
+
+// lookup finds the value at a pointer into the arguments.
+func lookup(v any, pointer []string) (any, bool) {
+	for _, p := range pointer {
+		switch parent := v.(type) {
+		case map[string]any:
+			child, ok := parent[p]
+			if !ok {
+				return nil, false
+			}
+			v = child
+		case []any:
+			i, ok := arrayIndex(p, len(parent))
+			if !ok {
+				return nil, false
+			}
+			v = parent[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func arrayIndex(s string, n int) (int, bool) {
+	if s == "" || len(s) > 9 || (len(s) > 1 && s[0] == '0') {
+		return 0, false
+	}
+	i := 0
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		i = i*10 + int(c-'0')
+	}
+	return i, i < n
+}
+
+// isBelow says whether a pointer is another or stands below it.
+func isBelow(pointer, root string) bool {
+	return root == everyArgument || pointer == root || strings.HasPrefix(pointer, root+"/")
+}

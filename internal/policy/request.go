@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"time"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+)
+
+// Caller is the service account that asks.
+type Caller struct {
+	Namespace      string
+	ServiceAccount string
+}
+
+// String returns namespace/name.
+func (c Caller) String() string { return c.Namespace + "/" + c.ServiceAccount }
+
+// Request is one proposed call with all that is known about it. It is not changed by judging.
+type Request struct {
+	Caller Caller
+	Tool   string
+	Server string
+	// Arguments is a tree of map[string]any, []any, string, int64, float64, bool and nil.
+	Arguments map[string]any
+	// UserTurns are the user's own words, the latest last, as the caller states them.
+	UserTurns []string
+	// System, ToolResults and Assistant are the other messages by who wrote them.
+	System      []string
+	ToolResults []string
+	Assistant   []string
+	// Facts that the caller states.
+	Facts      map[string]any
+	OnBehalfOf string
+	Session    string
+	Language   string
+	// Attestation is a compact JWS by a front door, empty if there is none.
+	Attestation string
+	// Now is the time of the request.
+	Now time.Time
+}
+
+// PolicyID names a policy.
+type PolicyID struct {
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// String returns ToolPolicy/NAMESPACE/NAME or ClusterToolPolicy/NAME.
+func (p PolicyID) String() string {
+	if p.Namespace == "" {
+		return p.Kind + "/" + p.Name
+	}
+	return p.Kind + "/" + p.Namespace + "/" + p.Name
+}
+
+// isIrreversible says whether a base stands for calls that cannot be undone.
+func isIrreversible(b v1alpha1.Base) bool {
+	return b == v1alpha1.BaseDestructive || b == v1alpha1.BaseExternal
+}
+
+// rank orders bases; the two worst have the same rank and are not ordered.
+func rank(b v1alpha1.Base) int {
+	switch b {
+	case v1alpha1.BaseReadOnly:
+		return 0
+	case v1alpha1.BaseWrite:
+		return 1
+	case v1alpha1.BaseExternal, v1alpha1.BaseDestructive:
+		return 2
+	}
+	return 3
+}

@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"gatewright.dev/gatewright/internal/policy/sources"
+)
+
+const schemaURL = "gatewright:///arguments.json"
+
+// noLoader refuses every document but the schema itself: a policy is judged without I/O.
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) {
+	return nil, errors.New("refers to another document, which is never loaded: write it out under $defs")
+}
+
+func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
+	if t.rule.ArgumentsSchema == nil {
+		return
+	}
+	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.rule.ArgumentsSchema.Raw))
+	if err != nil {
+		c.fail(path, "", "is no JSON: "+err.Error())
+		return
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseLoader(noLoader{})
+	compiler.AssertFormat()
+	if err := compiler.AddResource(schemaURL, tree); err != nil {
+		c.fail(path, "", err.Error())
+		return
+	}
+	if t.schema, err = compiler.Compile(schemaURL); err != nil {
+		c.fail(path, "", "does not compile as JSON Schema 2020-12: "+strings.ReplaceAll(err.Error(), schemaURL, ""))
+		return
+	}
+	t.offers = sources.NewSchema(plainNumbers(tree))
+}
+
+// plainNumbers turns json.Number into int64 or float64, as the arguments of a call have them.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = plainNumbers(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plainNumbers(e)
+		}
+		return out
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	}
+	return v
+}
+
+// missingFrom returns JSON Pointers of what the schema misses or refuses, without any value.
+func missingFrom(err error) []string {
+	var v *jsonschema.ValidationError
+	if !errors.As(err, &v) {
+		return nil
+	}
+	var out []string
+	collectMissing(v, &out)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func collectMissing(v *jsonschema.ValidationError, out *[]string) {
+	if len(v.Causes) > 0 {
+		for _, cause := range v.Causes {
+			collectMissing(cause, out)
+		}
+		return
+	}
+	at := joinPointer(v.InstanceLocation)
+	if missing, ok := requiredProperties(v); ok {
+		for _, name := range missing {
+			*out = append(*out, at+"/"+escapePointer(name))
+		}
+		return
+	}
+	if at == "" {
+		at = "/"
+	}
+	*out = append(*out, at)
+}
+
+func joinPointer(parts []string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteByte('/')
+		b.WriteString(escapePointer(p))
+	}
+	return b.String()
+}
+
+func escapePointer(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
+}
+
+func requiredProperties(v *jsonschema.ValidationError) ([]string, bool) {
+	r, ok := v.ErrorKind.(*kind.Required)
+	if !ok {
+		return nil, false
+	}
+	return r.Missing, true
+}
