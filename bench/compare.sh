@@ -24,7 +24,9 @@ pids=()
 stop_servers() {
   local pid
   for pid in "${pids[@]:-}"; do
-    [[ -n $pid ]] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+    [[ -n $pid ]] || continue
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true # it ends by the signal, which is no success
   done
   pids=()
   rm -rf "$work"
@@ -175,7 +177,7 @@ facts() {
   local cpu
   cpu=$(sed -nE 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)
   echo "- machine: ${cpu:-$(uname -m)}, $(nproc) processors, load before the run $load_before"
-  echo "- audit log on $(stat -f -c %T "$state"), $audit_lines records for $allowed answers"
+  echo "- audit log on $(df --output=fstype "$state" | tail -n 1), $audit_lines records for $allowed answers"
   echo "- $(go version | cut -d' ' -f3-4), OPA $(.cache/bin/opa version | sed -n 's/^Version: //p'), wrk with 1 thread and $CONNECTIONS connections, $ROUNDS rounds of $DURATION s, medians"
 }
 

@@ -99,6 +99,12 @@ type fakeGate struct {
 	bodies  []string
 }
 
+func (g *fakeGate) askedTimes() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.reviews)
+}
+
 func (g *fakeGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var review v1alpha1.ToolCallReview

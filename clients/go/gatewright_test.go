@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
@@ -35,7 +37,7 @@ func TestContract(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
 			gate, server := serve(t, r)
-			timeout := 5 * time.Second
+			timeout := 10 * time.Second
 			if r.Timeout > 0 {
 				timeout = time.Duration(r.Timeout) * time.Millisecond
 			}
@@ -47,7 +49,7 @@ func TestContract(t *testing.T) {
 			})
 			start := time.Now()
 			d := client.Review(t.Context(), request(c.Tool))
-			if took := time.Since(start); took > timeout+time.Second {
+			if took := time.Since(start); took > timeout+2*time.Second {
 				t.Errorf("took %v, longer than the time-out of %v", took, timeout)
 			}
 			got := want{d.Allowed(), string(d.Outcome), d.Reason, d.Retryable, d.ForModel()}
@@ -62,8 +64,8 @@ func TestContract(t *testing.T) {
 			if !r.Want.Allowed && (!errors.As(err, &denied) || err.Error() != r.Want.Tells) {
 				t.Errorf("guard gave %v, want %q", err, r.Want.Tells)
 			}
-			if len(gate.reviews) != 2 {
-				t.Errorf("gate was asked %d times by two calls", len(gate.reviews))
+			if asked := gate.askedTimes(); asked != 2 {
+				t.Errorf("gate was asked %d times by two calls", asked)
 			}
 		})
 	}
@@ -230,9 +232,10 @@ func TestTheTokenFileIsReadForEachCall(t *testing.T) {
 }
 
 func TestOnlyTheGivenAuthorityIsTrusted(t *testing.T) {
-	server := httptest.NewTLSServer(&fakeGate{row: allowRow(t)})
+	server := httptest.NewUnstartedServer(&fakeGate{row: allowRow(t)})
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a handshake that is refused is meant
+	server.StartTLS()
 	defer server.Close()
-	server.Config.ErrorLog = nil
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if err := os.WriteFile(file, ca, 0o600); err != nil {
@@ -246,31 +249,49 @@ func TestOnlyTheGivenAuthorityIsTrusted(t *testing.T) {
 	}
 }
 
-func TestARefusedConnectionIsTriedOnceMore(t *testing.T) {
+// refusing gives an address that nobody listens at.
+func refusing(t *testing.T) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	listener.Close()
-	client := New(Options{URL: "http://" + address, Timeout: 5 * time.Second})
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestAConnectionThatStaysRefusedBlocksAfterASecondTry(t *testing.T) {
 	start := time.Now()
-	d := client.Review(t.Context(), request("t"))
-	if d.Allowed() || d.Reason != GateUnreachable || time.Since(start) < retryPause {
-		t.Fatalf("allowed %v, %s after %v; want a pause and a second refusal", d.Allowed(), d.Reason, time.Since(start))
+	d := New(Options{URL: "http://" + refusing(t)}).Review(t.Context(), request("t"))
+	if d.Allowed() || d.Reason != GateUnreachable || !d.Retryable || time.Since(start) < retryPause {
+		t.Errorf("allowed %v, %s after %v; want a pause and a second refusal", d.Allowed(), d.Reason, time.Since(start))
 	}
-	gate := &fakeGate{row: allowRow(t)}
-	late := time.AfterFunc(retryPause/4, func() {
-		if listener, err := net.Listen("tcp", address); err == nil {
-			server := &http.Server{Handler: gate, ReadHeaderTimeout: time.Second}
-			t.Cleanup(func() { server.Close() })
-			go server.Serve(listener) //nolint:errcheck // it ends when the test does
+}
+
+func TestAGateThatComesBackIsReachedByTheRetry(t *testing.T) {
+	// On a busy machine the gate may come back too late, hence several tries, each at an address of its own: a client
+	// that does not retry is refused at all of them.
+	for range 10 {
+		address, gate := refusing(t), &fakeGate{row: allowRow(t)}
+		up := make(chan struct{})
+		time.AfterFunc(retryPause/4, func() {
+			defer close(up)
+			if listener, err := net.Listen("tcp", address); err == nil {
+				server := &http.Server{Handler: gate, ReadHeaderTimeout: time.Second}
+				t.Cleanup(func() { server.Close() })
+				go server.Serve(listener) //nolint:errcheck // it ends when the test does
+			}
+		})
+		d := New(Options{URL: "http://" + address}).Review(t.Context(), request("t"))
+		<-up
+		if d.Allowed() {
+			if asked := gate.askedTimes(); asked != 1 {
+				t.Errorf("gate was asked %d times", asked)
+			}
+			return
 		}
-	})
-	defer late.Stop()
-	if d := client.Review(t.Context(), request("t")); !d.Allowed() || len(gate.reviews) != 1 {
-		t.Errorf("a gate that came back was asked %d times: %s", len(gate.reviews), d.ForModel())
 	}
+	t.Error("a gate that came back was never reached")
 }
 
 func TestACancelledCallBlocks(t *testing.T) {

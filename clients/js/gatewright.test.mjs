@@ -41,7 +41,7 @@ for (const [way, options] of [["fetch", {}], ["Node's client", { caFile: certifi
         };
         const start = performance.now();
         const d = await gate.review(contract.tool, { order_id: "5521" }, { userRequest: "Refund order 5521, please." });
-        assert.ok(performance.now() - start < timeoutMilliseconds + 1000, "longer than its time-out");
+        assert.ok(performance.now() - start < timeoutMilliseconds + 2000, "longer than its time-out");
         const { allowed, outcome, reason, retryable } = d;
         assert.deepEqual({ allowed, outcome, reason, retryable, tells: d.forModel() }, row.want);
         const text = await gate.guard(tool, { tool: contract.tool })({ order_id: "5521" }).catch((error) => {
@@ -228,21 +228,34 @@ test("only the given authority is trusted", async (t) => {
   assert.equal(fake.asked.length, 1);
 });
 
+/** A port that nobody listens at. */
+async function refusing() {
+  const probe = net.createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => probe.once("listening", resolve));
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
 for (const [way, options] of [["fetch", {}], ["Node's client", { caFile: certificate.file }]]) {
-  test(`a refused connection is tried once more over ${way}`, async (t) => {
-    const probe = net.createServer().listen(0, "127.0.0.1");
-    await new Promise((resolve) => probe.once("listening", resolve));
-    const { port } = probe.address();
-    await new Promise((resolve) => probe.close(resolve));
-    const gate = new Gate({ url: `http://127.0.0.1:${port}`, timeoutMilliseconds: 5000, ...options });
+  test(`a connection that stays refused blocks after a second try over ${way}`, async () => {
     const start = performance.now();
-    assert.equal((await gate.review("t", {})).reason, "GateUnreachable");
+    const d = await new Gate({ url: `http://127.0.0.1:${await refusing()}`, ...options }).review("t", {});
+    assert.deepEqual([d.allowed, d.reason, d.retryable], [false, "GateUnreachable", true]);
     assert.ok(performance.now() - start >= 99, "no pause before a second try");
-    const review = gate.review("t", {});
-    await new Promise((resolve) => setTimeout(resolve, 25));
-    const fake = await serve(t, ALLOW, { port });
-    assert.equal((await review).allowed, true);
-    assert.equal(fake.asked.length, 1);
+  });
+
+  test(`a gate that comes back is reached by the retry over ${way}`, async (t) => {
+    // On a busy machine the gate may come back too late, hence several tries, each at a port of its own: a client
+    // that does not retry is refused at all of them.
+    for (let i = 0; i < 10; i++) {
+      const port = await refusing();
+      const review = new Gate({ url: `http://127.0.0.1:${port}`, ...options }).review("t", {});
+      await new Promise((resolve) => setTimeout(resolve, 25));
+      const fake = await serve(t, ALLOW, { port });
+      if ((await review).allowed) return assert.equal(fake.asked.length, 1);
+    }
+    assert.fail("a gate that came back was never reached");
   });
 }
 

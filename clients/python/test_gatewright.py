@@ -31,7 +31,7 @@ class Contract(unittest.TestCase):
                     self.assertEqual(row["want"]["allowed"], ran)
                     self.assertEqual("done" if ran else row["want"]["tells"], text)
                     self.assertEqual(2, asked)
-                    self.assertLess(took, timeout + 1)
+                    self.assertLess(took, timeout + 2)
 
     def outcome_of(self, row):
         with FakeGate(row) as fake:
@@ -196,20 +196,26 @@ class Review(unittest.TestCase):
                 self.assertEqual("GateUnreachable", Gate(fake.url.replace("127.0.0.1", "localhost"), ca_file=pair[0]).review("t", {}).reason)
         self.assertEqual(1, len(fake.asked))
 
-    def test_a_refused_connection_is_tried_once_more(self):
-        port = free_port()
-        gate, start = Gate(f"http://127.0.0.1:{port}", timeout=5), time.monotonic()
-        self.assertEqual("GateUnreachable", gate.review("t", {}).reason)
+    def test_a_connection_that_stays_refused_blocks_after_a_second_try(self):
+        start = time.monotonic()
+        decision = Gate(f"http://127.0.0.1:{free_port()}").review("t", {})
+        self.assertEqual(("GateUnreachable", True, False), (decision.reason, decision.retryable, bool(decision)))
         self.assertGreaterEqual(time.monotonic() - start, RETRY_PAUSE)
-        fakes = []
-        late = threading.Timer(RETRY_PAUSE / 4, lambda: fakes.append(FakeGate(ALLOW, port=port).__enter__()))
-        late.start()
-        try:
-            self.assertTrue(gate.review("t", {}))
-            self.assertEqual(1, len(fakes[0].asked))
-        finally:
+
+    def test_a_gate_that_comes_back_is_reached_by_the_retry(self):
+        # On a busy machine the gate may come back too late, hence several tries, each at a port of its own: a client
+        # that does not retry is refused at all of them.
+        for _ in range(10):
+            port, fakes = free_port(), []
+            late = threading.Timer(RETRY_PAUSE / 4, lambda: fakes.append(FakeGate(ALLOW, port=port).__enter__()))
+            late.start()
+            decision = Gate(f"http://127.0.0.1:{port}").review("t", {})
             late.join()
-            fakes[0].__exit__()
+            for fake in fakes:
+                fake.__exit__()
+            if decision:
+                return self.assertEqual([1], [len(fake.asked) for fake in fakes])
+        self.fail("a gate that came back was never reached")
 
 
 class Guard(unittest.TestCase):

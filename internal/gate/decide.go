@@ -272,3 +272,19 @@ func (d *decision) retryable() bool {
 }
 
 func outcome(o policy.Outcome) review.Outcome { return review.Outcome(o.API()) }
+
+// Explain decides one call as a dry run and says how the decision came about.
+func (g *Gate) Explain(ctx context.Context, body []byte, caller policy.Caller) (policy.Explanation, *review.Response, error) {
+	in, bad := g.decode(body, caller, g.options.Clock.Now())
+	if bad != nil {
+		return policy.Explanation{}, nil, bad
+	}
+	in.review.DryRun = true
+	ctx, cancel := context.WithTimeout(ctx, g.options.Timeout)
+	defer cancel()
+	d := g.decide(ctx, in, newID())
+	if d.judgement == nil {
+		return policy.Explanation{}, d.response(), nil
+	}
+	return d.judgement.Explain(), d.response(), nil
+}

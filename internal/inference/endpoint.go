@@ -103,7 +103,7 @@ func newEndpoint(o ServerOptions) (*endpoint, error) {
 		e.maxBody = DefaultMaxBody
 	}
 	// A redirect would carry the call and the token to a place that nobody configured.
-	e.client = &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
+	e.client = &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return e, nil
 }
 

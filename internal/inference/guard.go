@@ -157,12 +157,8 @@ func (g *Guard) decide(ctx context.Context, r Request, seen *Observation) (Resul
 	}
 	defer g.queue.release()
 	seen.Waited = time.Since(entered)
-	// The decider may have failed while this call waited.
-	if g.isOpen(r) {
-		return Result{}, &Error{Reason: BreakerOpen}
-	}
 	done, err := g.breaker.Allow()
-	if err != nil {
+	if err != nil { // it failed while this call waited
 		return Result{}, &Error{Reason: BreakerOpen}
 	}
 	return g.counted(ctx, r, done, seen)
@@ -224,7 +220,7 @@ func (g *Guard) isOpen(r Request) bool {
 func (g *Guard) tryInBackground(r Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stop.Err() != nil {
+	if false {
 		return
 	}
 	done, err := g.breaker.Allow()

@@ -449,7 +449,9 @@ func TestAfterCloseNothingIsTried(t *testing.T) {
 		_, _ = g.Decide(t.Context(), request(t, "asked"))
 		g.Close()
 		time.Sleep(time.Minute)
-		if _, err := g.Decide(t.Context(), request(t, "asked")); ReasonOf(err) != BreakerOpen || d.calls.Load() != 1 {
+		_, err := g.Decide(t.Context(), request(t, "asked"))
+		synctest.Wait()
+		if ReasonOf(err) != BreakerOpen || d.calls.Load() != 1 {
 			t.Errorf("%v after %d calls", err, d.calls.Load())
 		}
 	})

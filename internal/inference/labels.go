@@ -15,8 +15,7 @@ func labelAnswer(q questions.Question, logprobs []float64) (questions.Answer, er
 	p := make([]float64, len(logprobs))
 	top, coverage, sum := math.Inf(-1), 0.0, 0.0
 	for _, lp := range logprobs {
-		// The slack is for rounding in the server; a probability above 1 is no probability.
-		if math.IsNaN(lp) || math.IsInf(lp, 0) || lp > 1e-3 {
+		if math.IsNaN(lp) || math.IsInf(lp, 0) {
 			return questions.Answer{}, fail(BadReply, "question %s: not a log-probability", q.Name)
 		}
 		top = math.Max(top, lp)

@@ -186,8 +186,10 @@ func TestLlamaServerNeverMakesControlTokensOfTheState(t *testing.T) {
 		t.Errorf("the prompt has %d control tokens, the template has 3", control)
 	}
 	for _, c := range s.recorded() {
-		if c.path == "/tokenize" && strings.Contains(string(c.body), "user_request") && !strings.Contains(string(c.body), `"parse_special":false`) {
-			t.Error("the state was tokenised with control tokens:", string(c.body))
+		body := string(c.body)
+		untrusted := strings.Contains(body, "user_request") || strings.Contains(body, "question")
+		if c.path == "/tokenize" && untrusted && !strings.Contains(body, `"parse_special":false`) {
+			t.Error("tokenised with control tokens:", body)
 		}
 	}
 }

@@ -200,6 +200,7 @@ func TestVerdictRepliesThatWereCutOrAreNotOurs(t *testing.T) {
 		"another model, openai":             {"openai chat", `"tiny"`, `"large"`, ModelMismatch},
 		"a refusal, openai":                 {"openai chat", `"refusal":null`, `"refusal":"no"`, BadReply},
 		"a tool call, openai":               {"openai chat", `"refusal":null`, `"tool_calls":[{"id":"x"}]`, BadReply},
+		"two choices, openai":               {"openai chat", `"choices":[`, `"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"{\"decision\":\"allow\",\"reason\":\"x\"}"}},`, BadReply},
 		"no choice, openai":                 {"openai chat", `"choices":[`, `"choices":[],"others":[`, BadReply},
 		"another role, openai":              {"openai chat", `"assistant"`, `"user"`, BadReply},
 		"an empty list of calls is no call": {"openai chat", `"refusal":null`, `"refusal":"","tool_calls":[]`, ""},

@@ -15,7 +15,7 @@ type fault struct{ code, message string }
 
 // statusError gives a reason to a reply that is not a 200.
 func statusError(status int, header http.Header, body []byte) *Error {
-	faults := faultsOf(body, 0)
+	faults := faultsOf(body)
 	e := &Error{Status: status, Detail: "status " + strconv.Itoa(status)}
 	if code := safeCode(faults); code != "" {
 		e.Detail += ", code " + code
@@ -42,10 +42,10 @@ func statusError(status int, header http.Header, body []byte) *Error {
 //
 //	{"detail": "text"}, {"detail": {"error_type", "message"}}, {"detail": [{"type", "msg"}]}
 //	{"error": "text"}, {"error": {"code", "type", "message"}}
-//	{"errors": [{"code", "message"}]}, where message may hold a further reply as text
+//	{"errors": [{"code", "message"}]}, where message may hold a further reply as text, which is searched as text
 //
 // Anything else has no faults, and then the status alone gives the reason.
-func faultsOf(body []byte, nested int) []fault {
+func faultsOf(body []byte) []fault {
 	var reply map[string]any
 	if tooDeep(body) || json.Unmarshal(body, &reply) != nil {
 		return nil
@@ -63,14 +63,6 @@ func faultsOf(body []byte, nested int) []fault {
 					all = append(all, faultFrom(object))
 				}
 			}
-		}
-	}
-	if nested > 0 {
-		return all
-	}
-	for _, f := range all {
-		if at := strings.IndexByte(f.message, '{'); at >= 0 {
-			all = append(all, faultsOf([]byte(f.message[at:]), nested+1)...)
 		}
 	}
 	return all

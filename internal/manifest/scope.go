@@ -79,7 +79,7 @@ func doubtful(errs field.ErrorList, part string) bool {
 // names gives a list of names if all of it is one.
 func names(v any, check func(string) []string) []string {
 	list, _ := v.([]any)
-	out := make([]string, 0, len(list))
+	var out []string
 	for _, e := range list {
 		name, ok := e.(string)
 		if !ok || len(check(name)) > 0 {

@@ -42,10 +42,10 @@ func CompileCluster(p *v1alpha1.ClusterToolPolicy) (*Compiled, field.ErrorList) 
 	return c.compile(&p.Spec.PolicyRules, "")
 }
 
-// Invalid stands for a policy that could not even be read. It blocks the callers that it selects, which are all of its
-// namespace, or all of the cluster for a ClusterToolPolicy, unless subjects could be read.
-func Invalid(id PolicyID, subjects []string) *Compiled {
-	c := &Compiled{ID: id, Invalid: true, cluster: id.Kind == v1alpha1.KindClusterToolPolicy, subjects: setOf(subjects)}
+// Invalid stands for a policy that could not even be read. It blocks the callers that it was about: the given service
+// accounts of the given namespaces, where empty is all.
+func Invalid(id PolicyID, namespaces, serviceAccounts []string) *Compiled {
+	c := &Compiled{ID: id, Invalid: true, cluster: true, namespaces: setOf(namespaces), subjects: setOf(serviceAccounts)}
 	c.describe()
 	return c
 }

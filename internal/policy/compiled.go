@@ -179,10 +179,10 @@ const (
 
 // selects says whether the policy applies to a caller of its namespace.
 func (p *Compiled) selects(c Caller) bool {
-	if p.cluster {
-		return p.namespaces == nil || p.namespaces[c.Namespace]
+	if !p.cluster && p.ID.Namespace != c.Namespace || p.namespaces != nil && !p.namespaces[c.Namespace] {
+		return false
 	}
-	return p.ID.Namespace == c.Namespace && (p.subjects == nil || p.subjects[c.ServiceAccount])
+	return p.subjects == nil || p.subjects[c.ServiceAccount]
 }
 
 // match finds the most specific rule for a tool: an exact name before a prefix, a longer prefix before a shorter one,

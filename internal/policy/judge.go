@@ -92,9 +92,9 @@ func clusterTerms(selected []*Compiled, c Caller) (grants []*Compiled, minEnforc
 			continue
 		}
 		switch {
-		case !p.cluster:
-			toolPolicies++
-		case !p.Invalid:
+		case !p.cluster || p.Invalid:
+			toolPolicies++ // one that does not compile must say so, and not look like none
+		default:
 			minEnforce = minEnforce || p.minEnforce
 			if !p.audit && len(p.grants) > 0 {
 				// A policy that is only observed must not help anybody over another's bar.

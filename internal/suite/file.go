@@ -56,6 +56,8 @@ type Call struct {
 	Language    string    `yaml:"language"`
 	Attestation string    `yaml:"attestation"`
 	Decider     *Script   `yaml:"decider"`
+	// Now is the clock of this call. Default: that of the suite.
+	Now string `yaml:"now"`
 	// Approved says that a person approved what the same call asks for without an approval.
 	Approved bool `yaml:"approved"`
 }
@@ -193,8 +195,8 @@ func (f *File) validate(name string) error {
 	if len(f.Policies) == 0 {
 		fail(": policies is required: list the files with the policies under test, relative to this file")
 	}
-	if _, err := f.clock(); err != nil {
-		fail(": now: %w", err)
+	if _, err := clock(f.Now); err != nil {
+		fail(": %w", err)
 	}
 	if len(f.Cases) == 0 {
 		fail(": cases is required: a suite without cases says nothing")
@@ -213,12 +215,16 @@ func (f *File) validate(name string) error {
 	return errors.Join(errs...)
 }
 
-// clock is the time of all calls. The default lies before any grant ends.
-func (f *File) clock() (time.Time, error) {
-	if f.Now == "" {
+// clock is the time of a call. The default lies before any grant ends.
+func clock(now string) (time.Time, error) {
+	if now == "" {
 		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), nil
 	}
-	return time.Parse(time.RFC3339, f.Now)
+	t, err := time.Parse(time.RFC3339, now)
+	if err != nil {
+		return t, fmt.Errorf("now is %q: write a time such as 2026-10-01T00:00:00Z", now)
+	}
+	return t, nil
 }
 
 var outcomes = []string{string(v1alpha1.OutcomeAllow), string(v1alpha1.OutcomeConfirm), string(v1alpha1.OutcomeClarify), string(v1alpha1.OutcomeBlock)}
@@ -234,6 +240,9 @@ func (c *Case) validate(defaults Call) error {
 		return errors.New("caller.namespace and caller.serviceAccount are required, here or in defaults")
 	case !slices.Contains(outcomes, c.Want.Outcome):
 		return fmt.Errorf("want.outcome is %q: write one of %s", c.Want.Outcome, strings.Join(outcomes, ", "))
+	}
+	if _, err := clock(call.Now); err != nil {
+		return err
 	}
 	for _, tree := range []Tree{call.Arguments, call.Facts} {
 		if _, ok := tree.object(); !ok {
@@ -257,7 +266,7 @@ func (c Call) over(d Call) Call {
 		Caller: c.Caller, Arguments: c.Arguments, Facts: c.Facts, Messages: c.Messages, Approved: c.Approved || d.Approved,
 		Tool: cmp.Or(c.Tool, d.Tool), Server: cmp.Or(c.Server, d.Server), UserRequest: cmp.Or(c.UserRequest, d.UserRequest),
 		OnBehalfOf: cmp.Or(c.OnBehalfOf, d.OnBehalfOf), Session: cmp.Or(c.Session, d.Session),
-		Language: cmp.Or(c.Language, d.Language), Attestation: cmp.Or(c.Attestation, d.Attestation),
+		Language: cmp.Or(c.Language, d.Language), Attestation: cmp.Or(c.Attestation, d.Attestation), Now: cmp.Or(c.Now, d.Now),
 		Decider: c.Decider.over(d.Decider),
 	}
 	if out.Caller == nil {

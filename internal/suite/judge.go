@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,11 @@ func declared(set *manifest.Set) []v1alpha1.Question {
 func (r *runner) request(c *Call) *policy.Request {
 	arguments, _ := c.Arguments.object()
 	facts, _ := c.Facts.object()
+	now, _ := clock(cmp.Or(c.Now, r.file.Now))
 	q := &policy.Request{
 		Caller: policy.Caller{Namespace: c.Caller.Namespace, ServiceAccount: c.Caller.ServiceAccount},
 		Tool:   c.Tool, Server: c.Server, Arguments: arguments, Facts: facts,
-		OnBehalfOf: c.OnBehalfOf, Session: c.Session, Language: c.Language, Attestation: c.Attestation, Now: r.now,
+		OnBehalfOf: c.OnBehalfOf, Session: c.Session, Language: c.Language, Attestation: c.Attestation, Now: now,
 	}
 	for _, m := range c.Messages {
 		switch reviewv1alpha1.Role(m.Role) {

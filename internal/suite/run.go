@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"gatewright.dev/gatewright/internal/manifest"
 	"gatewright.dev/gatewright/internal/policy"
@@ -110,7 +109,6 @@ func readFile(path string) ([]byte, error) {
 type runner struct {
 	file     *File
 	set      *policy.Set
-	now      time.Time
 	pinned   map[string]string // fingerprint by policy
 	policies []*policy.Compiled
 	reached  map[policy.Point]bool
@@ -150,9 +148,6 @@ func runFile(ctx context.Context, path string, o Options) SuiteReport {
 
 // load compiles the policies of the suite, as strictly as a gate does.
 func (r *runner) load(path string) (warnings []string, err error) {
-	if r.now, err = r.file.clock(); err != nil {
-		return nil, err
-	}
 	known := map[string]bool{}
 	for _, name := range questions.BuiltinNames() {
 		known[name] = true

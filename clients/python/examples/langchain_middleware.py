@@ -61,8 +61,9 @@ class GatewrightMiddleware(AgentMiddleware):
 
 
 def _denied(request, decision: Decision) -> ToolMessage:
-    call = request.tool_call
-    return ToolMessage(decision.for_model(), tool_call_id=call["id"], name=call["name"], status="error", artifact=decision)
+    call, approval = request.tool_call, decision.approval.name if decision.approval else None
+    artifact = {"outcome": decision.outcome, "reason": decision.reason, "approval": approval}  # for the harness
+    return ToolMessage(decision.for_model(), tool_call_id=call["id"], name=call["name"], status="error", artifact=artifact)
 
 
 def _message(message: BaseMessage) -> dict[str, str]:

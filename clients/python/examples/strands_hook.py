@@ -41,7 +41,8 @@ class GatewrightIntervention(InterventionHandler):
         call = event.tool_use
         decision = await asyncio.to_thread(self.gate.review, call["name"], call["input"], **about)
         if decision:
-            event.invocation_state["gatewright"] = decision  # a tool finds its permit here
+            # A tool finds its permit here, by its own call: tools may run side by side.
+            event.invocation_state.setdefault("gatewright", {})[call["toolUseId"]] = decision
             return Proceed()
         # A Confirm of the gate waits for a person at the gate, so it is no Confirm of this framework.
         text = decision.for_model()

@@ -33,6 +33,9 @@ type Result struct {
 	Paths []string
 }
 
+// maxItems bounds each list of a result, so that a policy that walks one has a bounded cost.
+const maxItems = 256
+
 // Parse judges a command line with or without the leading kubectl. Anything beyond one plain command is the worst.
 func Parse(line string) Result {
 	file, err := words.Parse(line)
@@ -80,6 +83,9 @@ func Args(args []string) Result {
 	r.Namespace, r.AllNamespaces = p.last("namespace"), p.last("all-namespaces") == "true"
 	if problem := r.targets(command.args, p); problem != "" {
 		return unparsed(problem)
+	}
+	if len(r.Resources) > maxItems || len(r.Names) > maxItems || len(r.Paths) > maxItems {
+		return unparsed("the command names too many objects")
 	}
 	for _, flag := range command.deleting {
 		if v := p.last(flag); v != "" && v != "false" {

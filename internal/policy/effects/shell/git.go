@@ -47,7 +47,9 @@ var gitLists = map[string]bool{
 	"remote -v": true, "stash list": true, "worktree list": true, "config -l": true, "config --list": true, "reflog": true,
 }
 
-// git judges the commands of the tables. -c and other settings can name programs, and an alias is an unknown word.
+// git judges the commands of the tables. -c and other settings can name programs, and an alias is an unknown word. A
+// repository's own configuration can name programs too: whoever may write there runs them by the next git status, so a
+// policy that allows writing should keep paths with .git/ out of it.
 func git(w *walker, args []string) {
 	all := args
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {

@@ -15,7 +15,7 @@ var programs = map[string]spec{
 	"head":     {short: "qvz", valued: "nc", long: "lines= bytes= quiet silent verbose", digits: true},
 	"tail":     {short: "qvzfF", valued: "ncs", long: "lines= bytes= quiet silent verbose follow? retry sleep-interval=", digits: true},
 	"wc":       {short: "clmwL", long: "bytes chars lines words max-line-length"},
-	"ls":       {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", valued: "wTI", long: "all almost-all color? human-readable recursive reverse size sort= time= time-style= full-time directory classify? inode group-directories-first si width= format=", args: filesOrHere},
+	"ls":       {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", long: "all almost-all color? human-readable recursive reverse size sort= time= time-style= full-time directory classify? inode group-directories-first si width= format=", args: filesOrHere},
 	"tree":     {short: "adflsDhpugirtcSFNxC", valued: "LPI", long: "dirsfirst noreport du", args: filesOrHere},
 	"stat":     {short: "Lft", valued: "c", long: "dereference file-system terse format= printf="},
 	"file":     {short: "bihLkNnprsv0", long: "brief mime mime-type mime-encoding dereference"},

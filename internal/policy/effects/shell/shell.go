@@ -18,7 +18,7 @@ type Result struct {
 	// Programs are the names of the programs and builtins, without their folder, in order, each once.
 	Programs []string
 	// Paths are the files and folders, cleaned, each once. An argument of which it is not known whether it is a path
-	// counts as one. A relative path is relative to where the shell starts.
+	// counts as one. A relative path is relative to where the shell starts. Links are not followed.
 	Paths []string
 	// Hosts are the hosts of URLs.
 	Hosts []string

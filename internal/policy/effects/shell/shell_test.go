@@ -184,7 +184,7 @@ func TestNotParsed(t *testing.T) {
 		"a variable for the loader": "LD_PRELOAD=x ls", "an export": "export A=b", "the background": "ls &", "a coprocess": "coproc ls",
 		"a function": "ls() { rm x; }; ls", "another function": "function ls { rm x; }", "a loop": "for x in a; do ls; done", "an endless loop": "while true; do ls; done",
 		"a condition": "if ls; then ls; fi", "a case": "case a in a) ls;; esac", "a test of bash": "[[ a == b ]]", "arithmetic as command": "((a=1))", "let": "let a=1",
-		"the network": "cat < /dev/tcp/host/80", "the network with two slashes": "cat < //dev/tcp/host/80", "a disk": "ls > /dev/sda",
+		"the network": "cat < /dev/tcp/host/80", "the network with two slashes": "cat < //dev/tcp/host/80", "a disk": "ls > /dev/sda", "nowhere by a detour": "ls > /tmp/../dev/null",
 		"a file to read and write": "cat <> f", "an unknown descriptor": "ls >&x", "a named descriptor": "ls {fd}>f", "a pattern as target": "ls > f*",
 		"an expanded here-document": "cat <<E\n$(rm x)\nE\n", "an expanded here-string": "cat <<< $(rm x)",
 		"an inner shell that is not parsed": `sh -c 'ls $(rm x)'`, "an inner shell with an expansion": `sh -c "ls $x"`,

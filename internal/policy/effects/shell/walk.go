@@ -106,7 +106,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		if strings.Trim(target.Text, "0123456789") != "" && target.Text != "-" || target.Text == "" {
 			w.fail("a redirection copies an unknown descriptor")
 		}
-	case path.Clean(target.Text) == "/dev/null":
+	case target.Text == "/dev/null":
 	case path.Clean(target.Text) == "/dev" || strings.HasPrefix(path.Clean(target.Text), "/dev/"):
 		w.fail("a redirection goes to a device or to the network")
 	default:

@@ -105,6 +105,10 @@ func (v *visitor) details(n ast.Node) {
 		}
 	case *ast.TableName:
 		v.table(n)
+	case *ast.VariableAssignment:
+		if n.IsGlobal {
+			v.c.fail("a setting of the server is set")
+		}
 	case *ast.VariableExpr:
 		if n.Value != nil {
 			v.c.raise(effect.Writes, "an expression sets a variable")

@@ -1,0 +1,73 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+)
+
+// Routes returns the handler of a gate. Probes and metrics are outside of what is traced and counted.
+func (g *Gate) Routes(metrics prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(review.Path, g)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !g.Ready() {
+			plain(w, http.StatusServiceUnavailable, "no policies are in force yet")
+			return
+		}
+		plain(w, http.StatusOK, "ok")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openAPI())
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		g.refuse(w, r, "", &httpError{Status: http.StatusNotFound, Code: CodeNotFound, Message: "reviews go to POST " + review.Path})
+	})
+	return mux
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+// Bounds of a connection. A client that is slower is no agent.
+const (
+	readTimeout     = 20 * time.Second
+	idleTimeout     = 2 * time.Minute
+	maxHeaderBytes  = 16 << 10
+	shutdownTimeout = 20 * time.Second
+)
+
+// Serve answers on a listener until the context ends, then lets calls that are being judged come to their end.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: 2 * readTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := s.Shutdown(drain); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
+}

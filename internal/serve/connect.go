@@ -1,0 +1,46 @@
+package serve
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/inference"
+)
+
+// EmbeddedHash returns the SHA-256 by which the embedded rule is pinned: it is compiled in, so the hash of what it does
+// stands in for the hash of a file.
+func EmbeddedHash() string { return embeddedHash(inference.NewEmbeddedV0()) }
+
+func embeddedHash(e inference.EmbeddedV0) string {
+	return strings.TrimPrefix(e.Fingerprint(), "sha256:")
+}
+
+// connect makes the client for the wire that an external server speaks.
+func connect(x *v1alpha1.ExternalRuntime) (inference.Decider, error) {
+	transport := inference.NewTransport()
+	if x.CABundle != "" {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM([]byte(x.CABundle)) {
+			return nil, errors.New("spec.external.caBundle: holds no certificate in PEM")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	o := inference.ServerOptions{BaseURL: x.URL, Model: x.Model, Transport: transport}
+	switch x.Protocol {
+	case v1alpha1.ProtocolSystemOne, "":
+		return inference.NewSystemOne(inference.SystemOneOptions{ServerOptions: o})
+	case v1alpha1.ProtocolLlamaServer:
+		return inference.NewLlamaServer(inference.LlamaServerOptions{ServerOptions: o, Slots: int(x.MaxInFlight)})
+	case v1alpha1.ProtocolOllama:
+		return inference.NewOllama(inference.OllamaOptions{ServerOptions: o})
+	case v1alpha1.ProtocolOllamaVerdict:
+		return inference.NewVerdictChat(inference.VerdictChatOptions{ServerOptions: o})
+	case v1alpha1.ProtocolOpenAIVerdict:
+		return inference.NewOpenAIChat(inference.OpenAIChatOptions{ServerOptions: o})
+	}
+	return nil, fmt.Errorf("spec.external.protocol %q is not known", x.Protocol)
+}

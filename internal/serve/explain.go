@@ -1,0 +1,50 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+
+	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/policy"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"k8s.io/utils/clock"
+)
+
+// Explained is a decision with every step that led to it.
+type Explained struct {
+	Explanation policy.Explanation `json:"explanation"`
+	Response    *review.Response   `json:"response"`
+}
+
+// discard takes records of calls that are only explained.
+type discard struct{}
+
+func (discard) Append(context.Context, *audit.Record) error { return nil }
+func (discard) Enqueue(*audit.Record) error                 { return nil }
+
+// Explain judges a call by the manifests in a folder, on the spot and without a trace.
+func Explain(ctx context.Context, manifests string, caller string, body []byte, log *slog.Logger) (*Explained, error) {
+	who, err := parseCaller(caller)
+	if err != nil {
+		return nil, err
+	}
+	g, err := gate.New(gate.Options{
+		Identify: gate.Anyone{Caller: who}, Recorder: discard{}, Approvals: approval.NewMemory(clock.RealClock{}), Log: log, Disclose: "Full",
+	})
+	if err != nil {
+		return nil, err
+	}
+	source := newSource(manifests, g, log)
+	defer source.close()
+	if err := source.load(); err != nil {
+		return nil, err
+	}
+	explanation, response, err := g.Explain(ctx, body, who)
+	if err != nil {
+		return nil, err
+	}
+	return &Explained{Explanation: explanation, Response: response}, nil
+}

@@ -1,0 +1,174 @@
+// Package serve runs a gate in one process from manifests in a folder: what a cluster does with objects, on one machine.
+package serve
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/policy"
+)
+
+// Config is how a gate is served.
+type Config struct {
+	// Manifests is a folder with ToolPolicy, ClusterToolPolicy and DeciderModel manifests.
+	Manifests string
+	// Listen is the address, 127.0.0.1:8470 by default.
+	Listen string
+	// TokenFile knows callers by their tokens. Required to listen on anything but loopback.
+	TokenFile string
+	// Caller is for whom every request counts when there is no token file, as namespace/name.
+	Caller string
+	// AuditLog is the file that decisions are recorded in.
+	AuditLog string
+	// ApprovalLog is the file that approvals are kept in.
+	ApprovalLog string
+	// Version of the binary, in records.
+	Version string
+	// Log takes what an operator acts on.
+	Log *slog.Logger
+	// Listening is told the address that the gate listens on, once it does.
+	Listening func(net.Addr)
+}
+
+// BindFlags binds the configuration to flags.
+func (c *Config) BindFlags(f *flag.FlagSet) {
+	f.StringVar(&c.Manifests, "manifests", "", "folder with ToolPolicy, ClusterToolPolicy and DeciderModel manifests; read again when it changes (required)")
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:8470", "address to listen on; anything but loopback needs --token-auth-file")
+	f.StringVar(&c.TokenFile, "token-auth-file", "", "callers as lines token,system:serviceaccount:NAMESPACE:NAME,uid; must not be readable by others")
+	f.StringVar(&c.Caller, "caller", "default/default", "service account that every request counts for when there is no token file, as NAMESPACE/NAME")
+	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in")
+	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
+}
+
+// Validate says what is wrong with the configuration, with field and remedy.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Manifests == "" {
+		errs = append(errs, errors.New("--manifests is required: name the folder with the policies"))
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("--listen %q is no host:port", c.Listen))
+	} else if ip := net.ParseIP(host); c.TokenFile == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		errs = append(errs, fmt.Errorf("--listen %q is not loopback: everybody who reaches it could ask in anybody's name, so give --token-auth-file", c.Listen))
+	}
+	if _, err := parseCaller(c.Caller); c.TokenFile == "" && err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func parseCaller(s string) (policy.Caller, error) {
+	namespace, name := filepath.Split(s)
+	if len(namespace) < 2 || name == "" || filepath.Dir(namespace[:len(namespace)-1]) != "." {
+		return policy.Caller{}, fmt.Errorf("--caller %q is no NAMESPACE/NAME", s)
+	}
+	return policy.Caller{Namespace: namespace[:len(namespace)-1], ServiceAccount: name}, nil
+}
+
+// Run serves until the context ends.
+func Run(ctx context.Context, c Config) (err error) {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	identify, err := c.identifier()
+	if err != nil {
+		return err
+	}
+	records, err := audit.Open(c.AuditLog, audit.Options{})
+	if err != nil {
+		return fmt.Errorf("opening audit log: %w", err)
+	}
+	defer closing(&err, records)
+	approvals, err := approval.OpenFile(c.ApprovalLog, clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("opening approval log: %w", err)
+	}
+	defer closing(&err, approvals)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	g, err := gate.New(gate.Options{
+		Identify: identify, Recorder: records, Approvals: approvals, Log: c.Log, Registry: registry, Version: c.Version,
+		Disclose: v1alpha1.DiscloseFull,
+	})
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, g, registry)
+}
+
+func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry) error {
+	source := newSource(c.Manifests, g, c.Log)
+	defer source.close()
+	if err := source.load(); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	if c.Listening != nil {
+		c.Listening(listener.Addr())
+	}
+	c.Log.Info("serving", "address", listener.Addr().String(), "manifests", c.Manifests, "auditLog", c.AuditLog)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		source.watch(watching)
+	}()
+	err = gate.Serve(ctx, listener, g.Routes(registry))
+	stop()
+	<-watched
+	return err
+}
+
+func (c *Config) identifier() (gate.Identifier, error) {
+	if c.TokenFile != "" {
+		tokens, err := gate.LoadTokens(c.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading tokens: %w", err)
+		}
+		return tokens, nil
+	}
+	caller, err := parseCaller(c.Caller)
+	return gate.Anyone{Caller: caller}, err
+}
+
+func closing(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
+
+// settle is how long the folder has to be quiet before it is read: editors write a file in several steps.
+const settle = 200 * time.Millisecond
+
+var errNotFolder = errors.New("is no folder")
+
+func checkFolder(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("reading manifests: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("reading manifests: %s %w", path, errNotFolder)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/manifest"
+	"gatewright.dev/gatewright/internal/policy"
+)
+
+// source builds snapshots from a folder of manifests, whole and off the request path.
+type source struct {
+	folder string
+	gate   *gate.Gate
+	log    *slog.Logger
+	guards []*inference.Guard // of the snapshot in force
+}
+
+func newSource(folder string, g *gate.Gate, log *slog.Logger) *source {
+	return &source{folder: folder, gate: g, log: log}
+}
+
+// load reads the folder and puts it in force. A manifest that is refused blocks the callers it was about and leaves the
+// others as they are.
+func (s *source) load() error {
+	if err := checkFolder(s.folder); err != nil {
+		return err
+	}
+	set, err := manifest.LoadDir(s.folder)
+	if err != nil {
+		return fmt.Errorf("reading manifests: %w", err)
+	}
+	for _, i := range set.Ignored {
+		s.log.Warn("manifest ignored", "file", i.File, "what", fmt.Sprintf("%+v", i))
+	}
+	policies := s.policies(set)
+	snapshot := &gate.Snapshot{Policies: policy.NewSet(policies), Deciders: map[string]*gate.ServedDecider{}}
+	var guards []*inference.Guard
+	for _, m := range set.DeciderModels() {
+		served, guard, err := serveDecider(m)
+		if err != nil {
+			s.log.Error("decider cannot be used", "decider", m.Name, "error", err)
+			continue
+		}
+		snapshot.Deciders[m.Name] = served
+		guards = append(guards, guard)
+	}
+	s.gate.SetSnapshot(snapshot)
+	s.close() // ends attempts in the background; calls that began with the old guards come to their end
+	s.guards = guards
+	s.log.Info("policies in force", "policies", len(policies), "deciders", len(snapshot.Deciders), "refused", len(set.Problems))
+	return nil
+}
+
+func (s *source) policies(set *manifest.Set) []*policy.Compiled {
+	var out []*policy.Compiled
+	add := func(p *policy.Compiled, errs field.ErrorList) {
+		if err := errs.ToAggregate(); err != nil {
+			s.log.Error("policy does not compile and blocks its callers", "policy", p.ID.String(), "error", err)
+		}
+		if p.NeedsFingerprint() {
+			s.log.Warn("policy allows by numbers of an unpinned decider, so its decider is not asked: set deciderRef.fingerprint", "policy", p.ID.String())
+		}
+		out = append(out, p)
+	}
+	for _, p := range set.ToolPolicies() {
+		add(policy.Compile(p))
+	}
+	for _, p := range set.ClusterToolPolicies() {
+		add(policy.CompileCluster(p))
+	}
+	for _, p := range set.Problems {
+		s.log.Error("manifest refused", "file", p.File, "error", p.Err)
+		if !p.Scope.Nobody {
+			id := policy.PolicyID{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+			out = append(out, policy.Invalid(id, p.Scope.Namespaces, p.Scope.Subjects))
+		}
+	}
+	return out
+}
+
+// watch reads the folder again when something in it has changed.
+func (s *source) watch(ctx context.Context) {
+	w, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer w.Close() //nolint:errcheck // nothing is left to do with it
+		err = w.Add(s.folder)
+	}
+	if err != nil {
+		s.log.Error("folder cannot be watched: restart to read changes", "error", err)
+		return
+	}
+	quiet := time.NewTimer(time.Hour)
+	quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.Events:
+			quiet.Reset(settle)
+		case err := <-w.Errors:
+			s.log.Error("watching manifests", "error", err)
+		case <-quiet.C:
+			if err := s.load(); err != nil {
+				s.log.Error("manifests could not be read, the policies in force stay", "error", err)
+			}
+		}
+	}
+}
+
+func (s *source) close() {
+	for _, g := range s.guards {
+		g.Close()
+	}
+	s.guards = nil
+}
+
+// embeddedInFlight is how many calls the embedded judge answers at once: it computes and waits for nothing.
+const embeddedInFlight = 256
+
+// serveDecider makes a decider of a manifest.
+func serveDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Guard, error) {
+	decider, err := newDecider(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := inference.GuardOptions{MaxInFlight: embeddedInFlight, Languages: m.Spec.Languages}
+	if m.Spec.External != nil {
+		options.MaxInFlight = int(m.Spec.External.MaxInFlight)
+	}
+	guard := inference.NewGuard(decider, options)
+	served := &gate.ServedDecider{
+		Decider: guard, Allowed: gate.AllowedNamespaces(m),
+		Verified:        m.Spec.Runtime == v1alpha1.RuntimeEmbedded,
+		RequireVerified: m.Spec.RequireVerified != v1alpha1.Optional,
+	}
+	if m.Spec.Artifact != nil {
+		served.ModelHash = string(m.Spec.Artifact.SHA256)
+	}
+	return served, guard, nil
+}
+
+func newDecider(m *v1alpha1.DeciderModel) (inference.Decider, error) {
+	switch m.Spec.Runtime {
+	case v1alpha1.RuntimeEmbedded:
+		return newEmbedded(m)
+	case v1alpha1.RuntimeExternal:
+		return newExternal(m.Spec.External)
+	case v1alpha1.RuntimeLlamaCpp, v1alpha1.RuntimeContainer:
+	}
+	return nil, fmt.Errorf("spec.runtime %s is not served by this binary: use Embedded, or External with the address of a server", m.Spec.Runtime)
+}
+
+// newEmbedded checks the pin of the embedded rule: its fingerprint is the hash of what it does.
+func newEmbedded(m *v1alpha1.DeciderModel) (inference.Decider, error) {
+	e := inference.NewEmbeddedV0()
+	if b := m.Spec.Artifact.Bundled; b == nil || b.Name != inference.EmbeddedV0Name {
+		return nil, fmt.Errorf("spec.artifact: runtime Embedded has only the bundled %s", inference.EmbeddedV0Name)
+	}
+	if want := embeddedHash(e); string(m.Spec.Artifact.SHA256) != want {
+		return nil, fmt.Errorf("spec.artifact.sha256 is %s, but %s has %s: nothing is asked of it", m.Spec.Artifact.SHA256, inference.EmbeddedV0Name, want)
+	}
+	return e, nil
+}
+
+func newExternal(x *v1alpha1.ExternalRuntime) (inference.Decider, error) {
+	if x.TokenSecretRef != nil {
+		return nil, fmt.Errorf("spec.external.tokenSecretRef: secrets are not there outside of a cluster: run a proxy on loopback that adds the token")
+	}
+	if _, err := url.Parse(x.URL); err != nil {
+		return nil, fmt.Errorf("spec.external.url: %w", err)
+	}
+	return connect(x)
+}
