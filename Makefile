@@ -66,7 +66,12 @@ test: ## run every test with the race detector, then those of the clients
 	@$(call say,Go: unit and schema tests with the race detector; the first run compiles for some minutes)
 	@$(GO) test -race ./...
 	@$(call say,clients: Go - Python - JavaScript)
-	@clients/test.sh
+	@TESTFLAGS=-race clients/test.sh
+
+.PHONY: test-examples
+test-examples: ## run the examples for agent frameworks with their real packages, installed by pip into .cache
+	@$(call say,clients: examples for agent frameworks - the first run installs their packages)
+	@clients/test-examples.sh
 
 .PHONY: test-unit
 test-unit: ## run the Go tests fast, without the race detector

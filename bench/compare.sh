@@ -68,8 +68,9 @@ start_gate() {
   gate_port=$(free_port)
   token=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
   (umask 077 && printf '%s,%s,1,system:serviceaccounts\n' "$token" "$CALLER" >"$work/tokens.csv")
-  bin/gatewright serve --manifests bench/gatewright --audit-log "$work/audit.log" \
-    --token-auth-file "$work/tokens.csv" --listen "127.0.0.1:$gate_port" >"$work/gate.log" 2>&1 &
+  bin/gatewright serve --manifests bench/gatewright --audit-log "$work/audit.jsonl" \
+    --approval-log "$work/approvals.jsonl" --token-auth-file "$work/tokens.csv" \
+    --listen "127.0.0.1:$gate_port" >"$work/gate.log" 2>&1 &
   gate_pid=$!
   pids+=("$gate_pid")
   wait_for gate "$gate_port"
@@ -204,7 +205,7 @@ report() {
 
 # audited: every answer has its record, or the log was not durable and nothing was measured.
 audited() {
-  audit_lines=$(cat "$work"/audit.log* | wc -l)
+  audit_lines=$(wc -l <"$work/audit.jsonl")
   allowed=$(awk '{ n += $1 } END { print n }' "$work/gate.count")
   ((audit_lines >= allowed)) || die "the audit log has $audit_lines records for $allowed answers"
 }

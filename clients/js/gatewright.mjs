@@ -241,11 +241,11 @@ export class Gate {
 
 /** A call that does not run because of what went wrong between caller and gate. */
 class Closed extends Error {
-  constructor(reason, detail = "", { message, retryable } = {}) {
+  constructor(reason, detail = "") {
     super(reason);
     this.reason = reason;
-    this.text = message ?? (detail ? `${MESSAGES[reason]}: ${detail}.` : MESSAGES[reason]);
-    this.remedy = retryable ? "Retry" : (REMEDIES[reason] ?? "AskAdmin");
+    this.text = detail ? `${MESSAGES[reason]}: ${detail}.` : MESSAGES[reason];
+    this.remedy = REMEDIES[reason] ?? "AskAdmin";
   }
 
   decision(tool, uid) {
@@ -345,9 +345,11 @@ async function readFile(path, what) {
 /** Turn an answer into a decision. Only what is clearly an Allow for this very request becomes one. */
 function read(status, bytes, request) {
   if (status !== 200) {
+    const closed = new Closed("GateStatus");
     const code = errorCode(bytes);
-    const message = `The gate answered HTTP ${status}${code ? ` (${code})` : ""}.`;
-    throw new Closed("GateStatus", "", { message, retryable: status === 429 || status >= 500 });
+    closed.text = `The gate answered HTTP ${status}${code ? ` (${code})` : ""}.`;
+    if (status === 429 || status >= 500) closed.remedy = "Retry";
+    throw closed;
   }
   const review = parse(bytes);
   if (!isObject(review) || review.apiVersion !== API_VERSION || review.kind !== KIND || !isObject(review.response)) {

@@ -220,7 +220,7 @@ func (g *Guard) isOpen(r Request) bool {
 func (g *Guard) tryInBackground(r Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if false {
+	if g.stop.Err() != nil {
 		return
 	}
 	done, err := g.breaker.Allow()

@@ -278,6 +278,37 @@ func TestAFullQueueOfEqualsHasNoRoom(t *testing.T) {
 	}
 }
 
+// TestACallPushedOutGivesNoSlotBack is for one that is pushed out and leaves at the same moment: it never had a slot.
+func TestACallPushedOutGivesNoSlotBack(t *testing.T) {
+	q := newQueue(1, 10, 2)
+	if err := q.acquire(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = q.enter("a")
+	last, _ := q.enter("a")
+	if w, err := q.enter("b"); w == nil || err != nil || !last.pushedOut {
+		t.Fatal(err)
+	}
+	q.abandon("a", last)
+	if q.free != 0 || q.waiting != 2 {
+		t.Errorf("%d free, %d waiting", q.free, q.waiting)
+	}
+}
+
+// TestACallServedWhileLeavingPassesItsSlotOn is for one that gets its slot and leaves at the same moment.
+func TestACallServedWhileLeavingPassesItsSlotOn(t *testing.T) {
+	q := newQueue(1, 10, 2)
+	if err := q.acquire(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := q.enter("a")
+	q.release()
+	q.abandon("a", w)
+	if q.free != 1 || q.waiting != 0 {
+		t.Errorf("%d free, %d waiting", q.free, q.waiting)
+	}
+}
+
 func TestTheDeadlineHoldsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &flaky{takes: 1900 * time.Millisecond}

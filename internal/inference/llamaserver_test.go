@@ -187,7 +187,7 @@ func TestLlamaServerNeverMakesControlTokensOfTheState(t *testing.T) {
 	}
 	for _, c := range s.recorded() {
 		body := string(c.body)
-		untrusted := strings.Contains(body, "user_request") || strings.Contains(body, "question")
+		untrusted := strings.Contains(body, "user_request") || strings.Contains(body, "<options>")
 		if c.path == "/tokenize" && untrusted && !strings.Contains(body, `"parse_special":false`) {
 			t.Error("tokenised with control tokens:", body)
 		}
@@ -219,6 +219,11 @@ func TestLlamaServerLooksDeeperForALabel(t *testing.T) {
 	f.probs = nil
 	f.answer = func(_ []int, depth int) string { return long(depth) }
 	if _, err := d.Decide(t.Context(), request(t, "asked")); ReasonOf(err) != LowCoverage || fmt.Sprint(f.probs) != "[256 4096 32768]" {
+		t.Errorf("error = %v, depths = %v", err, f.probs)
+	}
+	f.probs = nil
+	f.answer = func([]int, int) string { return long(200) } // a vocabulary of 200
+	if _, err := d.Decide(t.Context(), request(t, "asked")); ReasonOf(err) != LowCoverage || fmt.Sprint(f.probs) != "[256]" {
 		t.Errorf("error = %v, depths = %v", err, f.probs)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	engine "gatewright.dev/gatewright/internal/policy"
 )
 
 const invalidDir = "../../test/testdata/invalid"
@@ -35,13 +37,21 @@ func TestManifestsThatMustBeRefused(t *testing.T) {
 func TestManifestsThatOnlyCompilationRefuses(t *testing.T) {
 	for _, path := range manifests(t, filepath.Join(invalidDir, "compile"), 15) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			data, _ := readInvalid(t, path)
+			data, want := readInvalid(t, path)
 			set := Read(path, data)
 			if err := set.Err(); err != nil {
-				t.Error(err)
+				t.Fatal(err)
 			}
-			if got := len(set.ToolPolicies()) + len(set.ClusterToolPolicies()); got != 1 {
-				t.Errorf("%d policies, want 1", got)
+			policies := set.ToolPolicies()
+			if len(policies) != 1 {
+				t.Fatalf("%d policies, want 1", len(policies))
+			}
+			compiled, errs := engine.Compile(policies[0])
+			if !compiled.Invalid {
+				t.Error("the policy is not marked invalid, so it would not block its callers")
+			}
+			if message := errs.ToAggregate(); message == nil || !strings.Contains(message.Error(), want) {
+				t.Errorf("errors = %v\nwant them to hold: %s", message, want)
 			}
 		})
 	}

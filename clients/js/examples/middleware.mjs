@@ -25,6 +25,7 @@ import { Gate } from "../gatewright.mjs";
 export function gated(tools, gate, { server } = {}) {
   const table = new Map(Object.entries(tools)); // "constructor" is no tool
   return async (call, about = {}) => {
+    /** @returns {ToolReply} */
     const reply = (ran, content) => ({ role: "tool", id: call.id, name: call.name, ran, content });
     const tool = table.get(call.name);
     if (tool === undefined) return reply(false, `There is no tool named ${JSON.stringify(call.name)}.`);

@@ -53,8 +53,9 @@ class Strands(unittest.TestCase):
         @tool(name=TOOL, context=True)
         def refund(order_id: str, tool_context) -> str:
             """Refund an order."""
-            decision = tool_context.invocation_state["gatewright"][tool_context.tool_use["toolUseId"]]
-            ran.append((order_id, decision.permit))
+            decisions = tool_context.invocation_state.get("gatewright", {})
+            decision = decisions.get(tool_context.tool_use["toolUseId"])
+            ran.append((order_id, decision.permit if decision else "no decision"))
             return f"refunded {order_id}"
 
         model = ScriptedModel(*script)

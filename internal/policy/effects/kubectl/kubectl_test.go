@@ -124,8 +124,8 @@ func TestWorst(t *testing.T) {
 		"an argument that is not expected":     {"kubectl version x", "an argument is not expected here"},
 		"a kind with look-alike letters":       {"kubectl get ſecrets", "a kind of object has an unknown form"},
 		"an empty kind":                        {"kubectl get ,pods", "a kind of object is empty"},
-		"too many names":                      {"kubectl get pods" + strings.Repeat(" x", 257), "the command names too many objects"},
-		"too many kinds":                      {"kubectl get " + strings.Repeat("a,", 257) + "a", "the command names too many objects"},
+		"too many names":                       {"kubectl get pods" + strings.Repeat(" x", 257), "the command names too many objects"},
+		"too many kinds":                       {"kubectl get " + strings.Repeat("a,", 257) + "a", "the command names too many objects"},
 		"a verb of two words with flags in it": {"kubectl top -A pods", "the verb is not in the table"},
 	}
 	for name, test := range tests {

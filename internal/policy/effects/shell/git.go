@@ -30,7 +30,7 @@ var gitReads = map[string]spec{
 	"merge-base":   {short: "a", long: "all is-ancestor"},
 	"name-rev":     {long: "name-only tags"},
 	"for-each-ref": {long: "format= sort= count= merged? contains?"},
-	"grep":         {short: "iwvnlLcEFGPhHqo", valued: "eABC", long: "ignore-case word-regexp line-number count files-with-matches cached", args: patternFiles},
+	"grep":         {short: "iwvnlLcEFGPhHqo", valued: "eABC", long: "ignore-case word-regexp line-number count files-with-matches cached", args: patternHere},
 }
 
 // gitWrites is the table of git's commands that change the repository; deletes marks what may throw work away.

@@ -27,7 +27,7 @@ func TestReads(t *testing.T) {
 		"a program in a system folder":          {"/bin/ls x", "ls", "x"},
 		"an escaped name is still the name":     {`\ls x`, "ls", "x"},
 		"quotes around a flag":                  {`ls "-l" 'a'`, "ls", "a"},
-		"a pipe of reads":                       {"cat f | grep -n x | sort -rn -k2 | uniq -c | head -20", "cat grep sort uniq head", "f ."},
+		"a pipe of reads":                       {"cat f | grep -n x | sort -rn -k2 | uniq -c | head -20", "cat grep sort uniq head", "f"},
 		"a list of reads":                       {"ls a; ls b && ls c || ls d\nls e", "ls", "a b c d e"},
 		"brackets and braces":                   {"(ls a; { ls b; })", "ls", "a b"},
 		"a comment is not run":                  {"ls a # ; rm b", "ls", "a"},
@@ -38,9 +38,10 @@ func TestReads(t *testing.T) {
 		"a pattern that is printed names files": {"echo /etc/*", "echo", "/etc/*"},
 		"reading through a redirection":         {"cat < f", "cat", "f"},
 		"errors to nowhere":                     {"ls x 2>/dev/null >&2 2>&1", "ls", "x"},
-		"a fixed here-document":                 {"grep a <<'E'\n$(rm x)\nE\n", "grep", "."},
+		"a fixed here-document":                 {"grep a <<'E'\n$(rm x)\nE\n", "grep", ""},
 		"a here-string":                         {"tr a b <<< text", "tr", ""},
 		"searching below here":                  {"grep -r x .", "grep", "."},
+		"searching below here, unsaid":          {"grep -r x; rg x; git grep x", "grep rg git", "."},
 		"a pattern given by flag":               {"grep -e x f", "grep", "f"},
 		"finding by name":                       {"find . -name x", "find", "."},
 		"finding with brackets":                 {`find a b -type f \( -name 'x*' -o -size +1k \) -print`, "find", "a b"},
@@ -62,7 +63,7 @@ func TestReads(t *testing.T) {
 		"difference":                            {"git diff --stat main", "git", "main"},
 		"state":                                 {"git status -sb", "git", ""},
 		"branches":                              {"git branch -a", "git", ""},
-		"pods":                                  {"kubectl get pods -n a | grep web", "kubectl grep", "."},
+		"pods":                                  {"kubectl get pods -n a | grep web", "kubectl grep", ""},
 		"the environment":                       {"env", "env", ""},
 		"a variable's name is text":             {`echo \$HOME '$x'`, "echo", ""},
 	}
@@ -163,7 +164,7 @@ func TestUnderstoodButWorst(t *testing.T) {
 		"git runs a command": "git rebase -x ls", "a pager of git grep": "git grep -O x", "an upload": "curl -d @f https://a.example",
 		"a fetched file": "curl -o f https://a.example", "another method": "curl -X DELETE https://a.example", "a followed redirect": "curl -L https://a.example",
 		"curl's own configuration": "curl -K f", "exec in a pod": "kubectl exec web -- ls", "kubectl with another server": "kubectl get pods -s x",
-		"an unclosed program": "ls; unknown", "a crontab": "crontab -r", "a killed process": "kill 1", "a module of jq": "jq 'import \"a\" as a; .' f",
+		"a secret of the cluster": "kubectl get secret x -o yaml", "an unclosed program": "ls; unknown", "a crontab": "crontab -r", "a killed process": "kill 1", "a module of jq": "jq 'import \"a\" as a; .' f",
 		"an alias": "alias ls=rm", "a trap": "trap 'rm x' EXIT", "a service": "systemctl stop x",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"gatewright.dev/gatewright/internal/policy/effects/effect"
@@ -12,7 +13,8 @@ type argKind int
 const (
 	files         argKind = iota
 	filesOrHere           // files, or the current folder where none is named
-	patternFiles          // a pattern, then files
+	patternFiles          // a pattern, then files; the current folder where none is named and -r is
+	patternHere           // a pattern, then files, or the current folder
 	modeFiles             // a mode or an owner, then files
 	text                  // no files
 	nothing               // none at all
@@ -40,13 +42,8 @@ type parsedArgs struct {
 	bad   bool
 }
 
-func (p parsedArgs) has(flag string) bool {
-	for _, f := range p.flags {
-		if f == flag {
-			return true
-		}
-	}
-	return false
+func (p parsedArgs) has(flags ...string) bool {
+	return slices.ContainsFunc(p.flags, func(f string) bool { return slices.Contains(flags, f) })
 }
 
 // split reads arguments as getopt_long does, but accepts full names only.
@@ -144,11 +141,11 @@ func (w *walker) spec(s spec, args []string) {
 func (w *walker) operands(kind argKind, p parsedArgs, args []string) {
 	rest := p.rest
 	switch kind {
-	case patternFiles:
-		if len(rest) > 0 && !p.has("-e") && !p.has("--regexp") {
+	case patternFiles, patternHere:
+		if len(rest) > 0 && !p.has("-e", "--regexp") {
 			rest = rest[1:]
 		}
-		if len(rest) == 0 {
+		if len(rest) == 0 && (kind == patternHere || p.has("-r", "-R", "--recursive", "--dereference-recursive")) {
 			w.path(".")
 		}
 	case modeFiles:

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"gatewright.dev/gatewright/internal/policy/effects/effect"
@@ -182,7 +183,7 @@ func sed(w *walker, args []string) {
 		w.unknown(args, "a script of sed is not plain")
 		return
 	}
-	if p.has("-i") || p.has("--in-place") {
+	if p.has("-i", "--in-place") {
 		w.raise(effect.Writes|effect.Deletes, "sed edits in place")
 	}
 	for _, file := range p.rest[1:] {
@@ -313,7 +314,10 @@ func kubectlArgs(w *walker, args []string) {
 		w.unknown(args, "kubectl: "+r.Why)
 		return
 	}
-	if !r.Effects.IsRead() {
+	switch {
+	case slices.Contains(r.Resources, "secrets"): // nothing else in a shell's result would show it
+		w.raise(effect.Worst, "kubectl: secrets are named")
+	case !r.Effects.IsRead():
 		w.raise(r.Effects, "kubectl: "+r.Why)
 	}
 	for _, file := range r.Paths {

@@ -163,7 +163,7 @@ var mysqlFunctions = set(
 	"abs ceil ceiling floor round truncate sign sqrt power pow exp ln log log2 log10 mod pi degrees radians sin cos tan cot",
 	"asin acos atan atan2 rand crc32 conv greatest least",
 	"length char_length character_length octet_length bit_length lower lcase upper ucase concat concat_ws format left right",
-	"lpad rpad ltrim rtrim trim substr substring substring_index mid position locate instr replace reverse repeat insert",
+	"lpad rpad ltrim rtrim trim substr substring substring_index mid position locate instr replace reverse repeat insert_func",
 	"ascii ord char char_func space strcmp field find_in_set elt hex unhex bin oct md5 sha sha1 sha2 to_base64 from_base64 quote",
 	"soundex regexp_like regexp_replace regexp_instr regexp_substr make_set export_set",
 	"now curdate current_date curtime current_time current_timestamp localtime localtimestamp sysdate utc_date utc_time",

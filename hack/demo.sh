@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Shows the gate at work on the sample policies. make build has made bin/gatewright.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec go run ./hack/demo

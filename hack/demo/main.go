@@ -1,0 +1,154 @@
+// Command demo shows the gate at work: it starts one on the sample policies, sends it real calls over HTTP, and prints
+// what it decides, beside what was expected. It exits with 1 when a decision is not the expected one.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	samples     = "config/samples"
+	calls       = "testdata/calls"
+	publicCases = "testdata/evalsets/public.jsonl"
+	binary      = "bin/gatewright"
+	// publicCount is how many of the public cases are shown.
+	publicCount = 50
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	work := filepath.Join(".cache", "demo")
+	if err := os.MkdirAll(work, 0o750); err != nil {
+		return err
+	}
+	index, err := readIndex(filepath.Join(calls, "index.yaml"))
+	if err != nil {
+		return err
+	}
+	cases, err := readPublic(publicCases, publicCount)
+	if err != nil {
+		return err
+	}
+	tokens, err := prepare(work, index, cases)
+	if err != nil {
+		return err
+	}
+	g, err := start(ctx, work)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.stop()) }()
+
+	wrong, err := showSamples(ctx, g.url, index, tokens)
+	if err != nil {
+		return err
+	}
+	if err := showPublic(ctx, g.url, cases, tokens); err != nil {
+		return err
+	}
+	next(g)
+	if wrong > 0 {
+		return fmt.Errorf("%d decisions are not the expected ones", wrong)
+	}
+	return nil
+}
+
+// gateProcess is a running gate.
+type gateProcess struct {
+	command *exec.Cmd
+	url     string
+	audit   string
+	log     *os.File
+}
+
+// start runs the gate that is installed by make build, on a free port of loopback.
+func start(ctx context.Context, work string) (*gateProcess, error) {
+	g := &gateProcess{audit: filepath.Join(work, "audit.jsonl")}
+	for _, old := range []string{g.audit, filepath.Join(work, "approvals.jsonl")} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	log, err := os.Create(filepath.Join(work, "gate.log"))
+	if err != nil {
+		return nil, err
+	}
+	g.log = log
+	g.command = exec.CommandContext(ctx, binary, "serve", "--manifests", filepath.Join(work, "manifests"), "--listen", "127.0.0.1:0",
+		"--token-auth-file", filepath.Join(work, "tokens.csv"), "--audit-log", g.audit, "--approval-log", filepath.Join(work, "approvals.jsonl"))
+	g.command.Cancel = func() error { return g.command.Process.Signal(syscall.SIGTERM) }
+	g.command.Stderr = log
+	out, err := g.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := g.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w (make build makes it)", binary, err)
+	}
+	line := make([]byte, 512)
+	n, err := out.Read(line)
+	if err != nil {
+		return nil, fmt.Errorf("the gate did not start, %s says why: %w", log.Name(), err)
+	}
+	for _, word := range strings.Fields(string(line[:n])) {
+		if strings.HasPrefix(word, "http://") {
+			g.url = word
+		}
+	}
+	return g, g.waitReady(ctx)
+}
+
+func (g *gateProcess) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close() //nolint:errcheck // nothing is read
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the gate is not ready: HTTP %d", answer.StatusCode)
+	}
+	return nil
+}
+
+func (g *gateProcess) stop() error {
+	if err := g.command.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return errors.Join(g.command.Wait(), g.log.Close())
+}
+
+func next(g *gateProcess) {
+	fmt.Printf(`
+Every decision is in %s, chained by hashes, without any argument.
+
+Send a call of your own:
+  %s serve --manifests %s --caller starter/agent &
+  %s check   -f %s/NAME.json
+  %s explain -f %s/NAME.json --manifests %s --caller starter/agent     (every step, without a gate)
+`, g.audit, binary, samples, binary, calls, binary, calls, samples)
+}
