@@ -219,6 +219,7 @@ func TestBoundedConcurrencyAndQueue(t *testing.T) {
 			go ask("quiet")
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		// Of the loud tenant two run and four wait; the quiet one has its own places.
 		if diff := cmp.Diff(map[string]int{"loud ": 6, "loud QueueFull": 4, "quiet ": 2}, got); diff != "" {
 			t.Error(diff)
@@ -232,14 +233,20 @@ func TestBoundedConcurrencyAndQueue(t *testing.T) {
 func TestTheQueueIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1, 10, 8)
+		var mu sync.Mutex
 		var order []string
+		note := func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, s)
+		}
 		enter := func(tenant string) {
 			go func() {
 				if err := q.acquire(t.Context(), tenant); err != nil {
-					order = append(order, tenant+" out")
+					note(tenant + " out")
 					return
 				}
-				order = append(order, tenant)
+				note(tenant)
 				time.Sleep(time.Second)
 				q.release()
 			}()

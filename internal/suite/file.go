@@ -30,6 +30,8 @@ type File struct {
 	Metadata   Metadata `yaml:"metadata"`
 	// Policies are files with manifests, relative to the suite.
 	Policies []string `yaml:"policies"`
+	// Alongside are files with policies that apply too, and that other suites test: their coverage is not counted.
+	Alongside []string `yaml:"alongside"`
 	// Now is the clock that grants are held against, RFC 3339. Default: 2000-01-01T00:00:00Z, so that grants hold.
 	Now string `yaml:"now"`
 	// Defaults are what cases start from.

@@ -111,6 +111,7 @@ type runner struct {
 	set      *policy.Set
 	pinned   map[string]string // fingerprint by policy
 	policies []*policy.Compiled
+	tested   int // the first so many policies count for coverage
 	reached  map[policy.Point]bool
 }
 
@@ -153,22 +154,34 @@ func (r *runner) load(path string) (warnings []string, err error) {
 		known[name] = true
 	}
 	var errs []error
-	for _, name := range r.file.Policies {
-		data, err := readFile(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: policies: %w", path, err))
-			continue
-		}
-		set := manifest.Read(name, data)
-		errs = append(errs, set.Err(), r.compile(name, set))
+	for i, name := range slices.Concat(r.file.Policies, r.file.Alongside) {
+		set, err := r.open(path, name)
+		errs = append(errs, err)
 		for _, q := range declared(set) {
 			known[string(q.Name)] = true
 			warnings = append(warnings, lint(name, q)...)
+		}
+		if i < len(r.file.Policies) {
+			r.tested = len(r.policies)
 		}
 	}
 	r.set = policy.NewSet(r.policies)
 	errs = append(errs, r.checkAnswers(path, known))
 	return warnings, errors.Join(errs...)
+}
+
+// open reads one file of policies, whose name is relative to the suite's.
+func (r *runner) open(path, name string) (*manifest.Set, error) {
+	file := filepath.FromSlash(name)
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(filepath.Dir(path), file)
+	}
+	data, err := readFile(file)
+	if err != nil {
+		return &manifest.Set{}, fmt.Errorf("%s: policies: %w", path, err)
+	}
+	set := manifest.Read(name, data)
+	return set, errors.Join(set.Err(), r.compile(name, set))
 }
 
 func (r *runner) compile(name string, set *manifest.Set) error {
@@ -217,7 +230,7 @@ func (r *runner) checkAnswers(path string, known map[string]bool) error {
 
 func (r *runner) coverage() *Coverage {
 	out := &Coverage{}
-	for _, p := range r.policies {
+	for _, p := range r.policies[:r.tested] {
 		for _, point := range p.Points() {
 			out.Total++
 			if r.reached[point] {
