@@ -62,7 +62,7 @@ func (p *Compiled) attestation(r *Request) (*attested, error) {
 	if r.Attestation == "" {
 		return nil, errNotAttested
 	}
-	signed, err := jose.ParseSigned(r.Attestation, []jose.SignatureAlgorithm{jose.EdDSA})
+	signed, err := jose.ParseSignedCompact(r.Attestation, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, errNotAttested
 	}
@@ -86,6 +86,9 @@ func readClaims(payload []byte, by string, r *Request) (*attested, error) {
 	fresh := r.Now.Before(expires) && !issued.After(r.Now.Add(time.Minute)) && expires.Sub(issued) <= maxAttestationAge
 	if !fresh || c.Namespace != r.Caller.Namespace || c.Session != r.Session {
 		return nil, errNotAttested
+	}
+	if r.OnBehalfOf != "" && r.OnBehalfOf != c.OnBehalfOf {
+		return nil, errNotAttested // the agent names another user than the front door saw
 	}
 	return &attested{By: by, UserTurns: c.UserTurns, Facts: c.Facts, OnBehalfOf: c.OnBehalfOf}, nil
 }

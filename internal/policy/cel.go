@@ -69,26 +69,26 @@ func newEnv(extra ...cel.EnvOption) (*cel.Env, error) {
 	return cel.NewEnv(options...)
 }
 
-// program compiles an expression of the wanted type and returns the variables that it refers to. Errors are recorded.
-func (c *compiler) program(expression string, env environment, want *cel.Type, path *field.Path) (cel.Program, map[string]bool) {
+// program compiles an expression of the wanted type. Errors are recorded, and give no program.
+func (c *compiler) program(expression string, env environment, want *cel.Type, path *field.Path) cel.Program {
 	e, err := env.build()
 	if err != nil {
 		c.errs = append(c.errs, field.InternalError(path, err))
-		return nil, nil
+		return nil
 	}
 	ast, issues := e.Compile(expression)
 	if issues.Err() != nil {
 		c.fail(path, expression, issues.Err().Error())
-		return nil, nil
+		return nil
 	}
 	if !ast.OutputType().IsExactType(want) {
 		c.fail(path, expression, fmt.Sprintf("is of type %s, want %s: compare a value of an argument with == true or convert it with string()", ast.OutputType(), want))
-		return nil, nil
+		return nil
 	}
 	cost, err := e.EstimateCost(ast, sizes{})
 	if err != nil || cost.Max > estimateLimit {
 		c.fail(path, expression, "may cost more than a rule is given: avoid nested loops over arguments")
-		return nil, nil
+		return nil
 	}
 	program, err := e.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
@@ -96,13 +96,9 @@ func (c *compiler) program(expression string, env environment, want *cel.Type, p
 		cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
 		c.fail(path, expression, err.Error())
-		return nil, nil
+		return nil
 	}
-	refs := map[string]bool{}
-	for _, r := range ast.NativeRep().ReferenceMap() {
-		refs[r.Name] = true
-	}
-	return program, refs
+	return program
 }
 
 // sizes tells the cost estimator how large inputs can be.
@@ -175,7 +171,7 @@ func (a activation) ResolveName(name string) (any, bool) {
 	case "tool":
 		return map[string]string{"name": r.Tool, "server": r.Server}, true
 	case "caller":
-		return map[string]string{"namespace": r.Caller.Namespace, "serviceAccount": r.Caller.ServiceAccount, "onBehalfOf": r.OnBehalfOf, "session": r.Session}, true
+		return map[string]string{"namespace": r.Caller.Namespace, "serviceAccount": r.Caller.ServiceAccount, "onBehalfOf": a.e.onBehalfOf(), "session": r.Session}, true
 	case "facts":
 		return a.e.facts(), true
 	case "scopes":
@@ -198,8 +194,12 @@ type argumentsActivation struct{ activation }
 // ResolveName implements interpreter.Activation.
 func (a argumentsActivation) ResolveName(name string) (any, bool) {
 	switch name {
-	case "args", "tool", "caller":
+	case "args", "tool":
 		return a.activation.ResolveName(name)
+	case "caller":
+		// The end user and the session are what the caller says they are.
+		c := a.e.request.Caller
+		return map[string]string{"namespace": c.Namespace, "serviceAccount": c.ServiceAccount}, true
 	}
 	return nil, false
 }

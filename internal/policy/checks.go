@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/policy/sources"
 	"gatewright.dev/gatewright/internal/questions"
 )
 
@@ -52,7 +53,7 @@ func checkClassForbidden(e *evaluation) *Obligation {
 
 func checkAttested(e *evaluation) *Obligation {
 	needed := e.policy.trust == v1alpha1.TrustAttested
-	if !needed && e.request.Attestation == "" || len(e.policy.attestors) == 0 {
+	if !needed && (e.request.Attestation == "" || len(e.policy.attestors) == 0) {
 		return nil
 	}
 	context, err := e.policy.attestation(e.request)
@@ -112,7 +113,7 @@ func checkSchema(e *evaluation) *Obligation {
 		remedy = RemedyAskUser
 	}
 	missing := missingFrom(err)
-	message := "these arguments are missing or do not fit the schema: " + strings.Join(missing, ", ")
+	message := "these arguments are missing or do not fit the schema: " + someOf(missing)
 	if outcome == Clarify && e.tool.rule.ClarifyMessage != "" {
 		message = e.tool.rule.ClarifyMessage
 	}
@@ -201,7 +202,7 @@ func checkSources(e *evaluation) *Obligation {
 			if !isBelow(f.Pointer, s.pointer) {
 				continue
 			}
-			if !s.accept[f.Source] {
+			if !s.accepts(f) {
 				outcome = min(outcome, s.outcome)
 				elsewhere = append(elsewhere, f.Pointer)
 			}
@@ -214,9 +215,34 @@ func checkSources(e *evaluation) *Obligation {
 	return sourceObjection(outcome, elsewhere)
 }
 
+// accepts says whether a value stands whole in an accepted source. Where it only partly stands anywhere, the source that
+// it was given counts and no other.
+func (s *sourceCheck) accepts(f sources.Finding) bool {
+	if s.accept[f.Source] {
+		return true
+	}
+	if f.Match == sources.Partial || f.Match == sources.None {
+		return false
+	}
+	for source := range s.accept {
+		if f.Seen.Has(source) {
+			return true
+		}
+	}
+	return false
+}
+
+// someOf keeps a message readable however many arguments there are; all of them are in Missing.
+func someOf(pointers []string) string {
+	const most = 8
+	if len(pointers) <= most {
+		return strings.Join(pointers, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(pointers[:most], ", "), len(pointers)-most)
+}
+
 func sourceObjection(outcome Outcome, elsewhere []string) *Obligation {
-	where := strings.Join(elsewhere, ", ")
-	message, remedy := "the user has not given these values: "+where, RemedyChangeArguments
+	message, remedy := "these values do not come from where they must: "+someOf(elsewhere), RemedyChangeArguments
 	switch outcome {
 	case Clarify:
 		message, remedy = message+". Ask the user, and call again after the user has answered", RemedyAskUser
@@ -247,10 +273,14 @@ func checkRules(e *evaluation) *Obligation {
 
 func failedRule(e *evaluation, r *callCheck) *Obligation {
 	if e.ctx.Err() != nil {
-		return objection(Block, ReasonCanceled, ruleDeadline, RemedyRetry, "the deadline of the request passed while its rules were run")
+		return canceled()
 	}
 	return &Obligation{Outcome: Block, Reason: ReasonRuleFailed, By: r.by, Remedy: RemedyChangeArguments,
 		Message: "a rule of the policy could not be evaluated for these arguments: an argument that it reads may be missing or of another type"}
+}
+
+func canceled() *Obligation {
+	return objection(Block, ReasonCanceled, ruleDeadline, RemedyRetry, "the deadline of the request passed while its rules were run")
 }
 
 func remedyOf(o Outcome) Remedy {

@@ -23,8 +23,11 @@ func Compile(p *v1alpha1.ToolPolicy) (*Compiled, field.ErrorList) {
 			unknown:    orDefault(p.Spec.UnknownTools, v1alpha1.UnknownToolsBlock),
 		},
 	}
+	oneOf(c, c.path.Child("unknownTools"), p.Spec.UnknownTools, unknownTools...)
 	return c.compile(&p.Spec.PolicyRules, p.Namespace)
 }
+
+var unknownTools = []v1alpha1.UnknownTools{v1alpha1.UnknownToolsBlock, v1alpha1.UnknownToolsConfirm, v1alpha1.UnknownToolsDefer}
 
 // CompileCluster compiles a ClusterToolPolicy, as Compile does.
 func CompileCluster(p *v1alpha1.ClusterToolPolicy) (*Compiled, field.ErrorList) {
@@ -39,6 +42,8 @@ func CompileCluster(p *v1alpha1.ClusterToolPolicy) (*Compiled, field.ErrorList) 
 			unknown:    orDefault(p.Spec.UnknownTools, v1alpha1.UnknownToolsDefer),
 		},
 	}
+	oneOf(c, c.path.Child("unknownTools"), p.Spec.UnknownTools, unknownTools...)
+	oneOf(c, c.path.Child("minimumMode"), p.Spec.MinimumMode, v1alpha1.ModeEnforce, v1alpha1.ModeAudit)
 	return c.compile(&p.Spec.PolicyRules, "")
 }
 
@@ -80,6 +85,9 @@ func (c *compiler) fail(path *field.Path, value any, detail string) {
 
 func (c *compiler) header(r *v1alpha1.PolicyRules, namespace string) {
 	o := c.out
+	oneOf(c, c.path.Child("mode"), r.Mode, v1alpha1.ModeEnforce, v1alpha1.ModeAudit)
+	oneOf(c, c.path.Child("contextTrust"), r.ContextTrust, v1alpha1.TrustCaller, v1alpha1.TrustAttested)
+	oneOf(c, c.path.Child("disclose"), r.Disclose, v1alpha1.DiscloseMinimal, v1alpha1.DiscloseFull)
 	o.audit = r.Mode == v1alpha1.ModeAudit
 	o.trust = orDefault(r.ContextTrust, v1alpha1.TrustCaller)
 	o.timeout = time.Duration(orDefault(r.TimeoutMilliseconds, 2000)) * time.Millisecond
@@ -90,21 +98,42 @@ func (c *compiler) header(r *v1alpha1.PolicyRules, namespace string) {
 	}
 	o.approvals.TTLSeconds = orDefault(o.approvals.TTLSeconds, 900)
 	o.approvals.PermitSeconds = orDefault(o.approvals.PermitSeconds, 30)
+	c.attestors(r)
+	c.grants(r.Grants, namespace)
+	c.facts(r.FactsFrom)
+}
+
+func (c *compiler) attestors(r *v1alpha1.PolicyRules) {
+	path := c.path.Child("attestors")
+	seen := map[v1alpha1.ObjectName]bool{}
 	for i, a := range r.Attestors {
+		if seen[a.Name] {
+			c.errs = append(c.errs, field.Duplicate(path.Index(i).Child("name"), a.Name))
+		}
+		seen[a.Name] = true
 		key, err := parseAttestor(a)
 		if err != nil {
-			c.fail(c.path.Child("attestors").Index(i).Child("publicKey"), a.Name, err.Error())
+			c.fail(path.Index(i).Child("publicKey"), a.Name, err.Error())
 			continue
 		}
-		o.attestors = append(o.attestors, key)
+		c.out.attestors = append(c.out.attestors, key)
 	}
-	if o.trust == v1alpha1.TrustAttested && len(r.Attestors) == 0 {
-		c.errs = append(c.errs, field.Required(c.path.Child("attestors"), "name the front door's key, or set contextTrust: Caller"))
+	if c.out.trust == v1alpha1.TrustAttested && len(r.Attestors) == 0 {
+		c.errs = append(c.errs, field.Required(path, "name the front door's key, or set contextTrust: Caller"))
 	}
-	for _, g := range r.Grants {
+}
+
+func (c *compiler) grants(grants []v1alpha1.Grant, namespace string) {
+	for i, g := range grants {
+		path := c.path.Child("grants").Index(i).Child("namespace")
 		compiled := grant{namespace: namespace, account: string(g.ServiceAccount)}
-		if o.cluster {
+		switch {
+		case c.out.cluster && g.Namespace == "":
+			c.errs = append(c.errs, field.Required(path, "a ClusterToolPolicy grants to a service account of a namespace: name it"))
+		case c.out.cluster:
 			compiled.namespace = string(g.Namespace)
+		case g.Namespace != "" && string(g.Namespace) != namespace:
+			c.fail(path, g.Namespace, "grants in a ToolPolicy are for its own namespace: remove it")
 		}
 		for _, s := range g.Scopes {
 			compiled.scopes = append(compiled.scopes, string(s))
@@ -112,11 +141,23 @@ func (c *compiler) header(r *v1alpha1.PolicyRules, namespace string) {
 		if g.Until != nil {
 			compiled.until = g.Until.Time
 		}
-		o.grants = append(o.grants, compiled)
+		c.out.grants = append(c.out.grants, compiled)
 	}
-	o.facts = make(map[string]v1alpha1.FactSource, len(r.FactsFrom))
-	for _, f := range r.FactsFrom {
-		o.facts[f.Name] = f
+}
+
+func (c *compiler) facts(facts []v1alpha1.FactSource) {
+	c.out.facts = make(map[string]v1alpha1.FactSource, len(facts))
+	for i, f := range facts {
+		path := c.path.Child("factsFrom").Index(i)
+		if _, twice := c.out.facts[f.Name]; twice {
+			c.errs = append(c.errs, field.Duplicate(path.Child("name"), f.Name))
+		}
+		oneOf(c, path.Child("from"), f.From, v1alpha1.TrustCaller, v1alpha1.TrustAttested)
+		oneOf(c, path.Child("presence"), f.Presence, v1alpha1.FactOptional, v1alpha1.FactRequired)
+		if f.From == v1alpha1.TrustAttested && len(c.out.attestors) == 0 {
+			c.fail(path.Child("from"), f.From, "nobody can attest it: name a front door's key under spec.attestors")
+		}
+		c.out.facts[f.Name] = f
 	}
 }
 
@@ -126,12 +167,14 @@ func (c *compiler) compileQuestions(declared []v1alpha1.Question) map[string]que
 		q, _ := questions.Builtin(name)
 		all[name] = q
 	}
-	builtin := len(all)
 	for i, d := range declared {
 		path := c.path.Child("questions").Index(i)
-		if _, taken := all[string(d.Name)]; taken && len(all) >= builtin {
+		if _, taken := all[string(d.Name)]; taken {
 			c.fail(path.Child("name"), d.Name, "is a built-in question or declared twice, and its text is versioned: choose another name")
 			continue
+		}
+		for j, s := range d.Sees {
+			oneOf(c, path.Child("sees").Index(j), s, v1alpha1.SeesToolResults)
 		}
 		q := toQuestion(d)
 		if err := q.Validate(); err != nil {
@@ -169,8 +212,8 @@ func (c *compiler) compileDecider(r *v1alpha1.PolicyRules) {
 		asks, mayAllow = asks || k.ladder.asks(), mayAllow || k.ladder.mayAllow()
 	}
 	for _, t := range c.out.allTools() {
-		if t.override != nil {
-			asks, mayAllow = asks || t.override.asks(), mayAllow || t.override.mayAllow()
+		for _, l := range t.ladders {
+			asks, mayAllow = asks || l.asks(), mayAllow || l.mayAllow()
 		}
 	}
 	if r.DeciderRef == nil {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,9 @@ func (c *compiler) compileClasses(r *v1alpha1.PolicyRules) {
 }
 
 func (c *compiler) compileClass(k *v1alpha1.ClassPolicy, path *field.Path) *class {
+	oneOf(c, path.Child("decider"), k.Decider, v1alpha1.DeciderSkip, v1alpha1.DeciderAsk)
+	oneOf(c, path.Child("approval"), k.Approval, v1alpha1.ApprovalWhenUnsure, v1alpha1.ApprovalAlways, v1alpha1.ApprovalForbidden)
+	oneOf(c, path.Child("whenDeciderUnavailable"), k.WhenDeciderUnavailable, v1alpha1.UnavailableBlock, v1alpha1.UnavailableConfirm)
 	base := k.Base
 	if slices.Contains(builtinClasses, v1alpha1.Base(k.Name)) {
 		if base != "" && base != v1alpha1.Base(k.Name) {
@@ -55,7 +59,7 @@ func (c *compiler) compileClass(k *v1alpha1.ClassPolicy, path *field.Path) *clas
 		name: string(k.Name), base: base,
 		forbidden:   approval == v1alpha1.ApprovalForbidden,
 		always:      approval == v1alpha1.ApprovalAlways,
-		unavailable: c.unavailable(k, base),
+		unavailable: unavailableOutcome(k, base),
 	}
 	out.ladder = c.compileLadder(ladderSource{
 		decider: k.Decider, questions: k.Questions, thresholds: k.Thresholds, otherwise: k.Otherwise,
@@ -63,7 +67,7 @@ func (c *compiler) compileClass(k *v1alpha1.ClassPolicy, path *field.Path) *clas
 	return out
 }
 
-func (c *compiler) unavailable(k *v1alpha1.ClassPolicy, base v1alpha1.Base) Outcome {
+func unavailableOutcome(k *v1alpha1.ClassPolicy, base v1alpha1.Base) Outcome {
 	switch {
 	case k.WhenDeciderUnavailable == v1alpha1.UnavailableConfirm:
 		return Confirm
@@ -106,14 +110,19 @@ func (c *compiler) compileLadder(s ladderSource, path *field.Path, end v1alpha1.
 	}
 	by := byClassDefault
 	if s.otherwise != nil {
+		c.outcome(path.Child("otherwise", "outcome"), s.otherwise.Outcome)
 		end, by = *s.otherwise, byOtherwise
 		if asks {
 			by = byDecider
 		}
 	}
-	l.end = ladderObligation(end.Outcome, end.Reason, end.Message, ReasonNoThresholdMatched, by)
+	l.end = endOf(end, by)
 	l.endAllows = l.end.Outcome == Allow
 	return l
+}
+
+func endOf(f v1alpha1.Fallback, by string) Obligation {
+	return ladderObligation(f.Outcome, f.Reason, f.Message, ReasonNoThresholdMatched, by)
 }
 
 func (c *compiler) askedQuestions(l *ladder, names []v1alpha1.QuestionName, path *field.Path) {
@@ -123,6 +132,8 @@ func (c *compiler) askedQuestions(l *ladder, names []v1alpha1.QuestionName, path
 	for i, name := range names {
 		q, ok := c.questions[string(name)]
 		switch {
+		case slices.Contains(names[:i], name):
+			c.errs = append(c.errs, field.Duplicate(path.Index(i), name))
 		case !ok:
 			c.fail(path.Index(i), name, "is no question: declare it under spec.questions, or use a built-in one: "+strings.Join(questions.BuiltinNames(), ", "))
 		case q.SeesToolResults:
@@ -178,6 +189,7 @@ func defaultMessage(o Outcome) string {
 func (c *compiler) compileStep(l *ladder, t *v1alpha1.Threshold, path *field.Path) step {
 	s := step{obligation: ladderObligation(t.Outcome, t.Reason, t.Message, ReasonThreshold, byDecider)}
 	s.allows = s.obligation.Outcome == Allow
+	c.outcome(path.Child("outcome"), t.Outcome)
 	if (len(t.When) > 0) == (t.ConfidenceBelow != nil) {
 		c.fail(path, t.Outcome, "exactly one of when and confidenceBelow is needed")
 	}
@@ -186,6 +198,12 @@ func (c *compiler) compileStep(l *ladder, t *v1alpha1.Threshold, path *field.Pat
 	}
 	if f := t.ConfidenceBelow; f != nil {
 		s.floor = float64(f.Percent) / 100
+		if len(f.Questions) == 0 {
+			c.errs = append(c.errs, field.Required(path.Child("confidenceBelow", "questions"), "name the questions whose confidence is looked at"))
+		}
+		if f.Percent < 0 || f.Percent > 100 {
+			c.fail(path.Child("confidenceBelow", "percent"), int(f.Percent), "is no percentage: use 0 to 100")
+		}
 		for i, name := range f.Questions {
 			p := path.Child("confidenceBelow", "questions").Index(i)
 			q, ok := l.question(name)
@@ -252,6 +270,8 @@ func (c *compiler) checkOperand(k *comparison, path *field.Path) {
 	}
 	limit := 1.0
 	switch {
+	case k.operator == is && (k.option != "" || k.level != ""):
+		c.fail(path.Child("is"), k.is, "compares the chosen option: remove option and level")
 	case k.operator == is && q.Type != questions.Choice:
 		c.fail(path.Child("is"), k.is, "compares the chosen option of a Choice: use above, atLeast, below or atMost")
 	case k.operator == is && !hasOption(k.is):
@@ -272,10 +292,15 @@ func (c *compiler) checkOperand(k *comparison, path *field.Path) {
 	case q.Type == questions.Score && k.level == "":
 		limit = float64(len(q.Levels) - 1)
 	}
-	if k.number > limit {
-		c.fail(path, int(k.number*100), fmt.Sprintf("is more than %s can reach: at most %d", q.Name, int(limit*100)))
+	switch {
+	case k.number > limit:
+		c.fail(path, hundredths(k.number), fmt.Sprintf("is more than %s can reach: at most %d", q.Name, hundredths(limit)))
+	case k.number < 0:
+		c.fail(path, hundredths(k.number), fmt.Sprintf("is less than %s can be: at least 0", q.Name))
 	}
 }
+
+func hundredths(n float64) int { return int(math.Round(n * 100)) }
 
 func isLevel(q questions.Question, level string) bool {
 	n, err := strconv.Atoi(level)

@@ -29,6 +29,9 @@ func (c *compiler) compileTools(r *v1alpha1.PolicyRules) {
 		name, isPrefix := strings.CutSuffix(r.Tools[i].Name, "*")
 		if isPrefix {
 			t.prefix = name
+			if name != "" && !isToolName(name) {
+				c.fail(path.Child("name"), r.Tools[i].Name, "may hold letters, digits, _ . : / and -, starts with a letter, digit or _, and has a star only at its end")
+			}
 			if slices.ContainsFunc(c.out.prefixes, func(o *tool) bool { return o.prefix == name && o.rule.Server == t.rule.Server }) {
 				c.errs = append(c.errs, field.Duplicate(path.Child("name"), r.Tools[i].Name))
 			}
@@ -55,30 +58,76 @@ func (c *compiler) compileTool(r *v1alpha1.ToolRule, common *v1alpha1.PolicyRule
 	for _, s := range r.RequiredScopes {
 		t.scopes = append(t.scopes, string(s))
 	}
+	c.toolTerms(r, path)
 	c.compileArgumentsSchema(t, path.Child("argumentsSchema"))
 	c.compileLowering(t, path.Child("lowerTo"))
 	c.compilePaths(t, path.Child("paths"))
 	c.compileHosts(t, path.Child("hosts"))
-	c.compileSources(t)
+	c.compileSources(t, path.Child("argumentSources"))
 	c.compileRules(t, path.Child("rules"))
 	if r.ConfirmMessage != "" {
-		t.confirm, _ = c.program(string(r.ConfirmMessage), callEnv, stringType, path.Child("confirmMessage"))
+		t.confirm = c.program(string(r.ConfirmMessage), callEnv, stringType, path.Child("confirmMessage"))
 	}
 	c.compileOverride(t, path)
 	return t
 }
 
-// compileOverride replaces the ladder of the class for this tool, also for the classes that a call may be lowered to: the
-// tool's own bars are about the tool.
+// compileOverride puts what the tool rule says in the place of what its class says, for each class that a call may have.
+// With decider: Ask the whole ladder is the tool's. Otherwise what the tool does not name stays the class's.
 func (c *compiler) compileOverride(t *tool, path *field.Path) {
 	r := t.rule
-	if r.Decider == "" && r.Otherwise == nil && len(r.Questions)+len(r.Thresholds) == 0 {
+	isWhole := r.Decider == v1alpha1.DeciderAsk || len(r.Questions)+len(r.Thresholds) > 0
+	if !isWhole && r.Decider == "" && r.Otherwise == nil {
 		return
 	}
-	l := c.compileLadder(ladderSource{
-		decider: r.Decider, questions: r.Questions, thresholds: r.Thresholds, otherwise: r.Otherwise,
-	}, path, defaultEnd(t.class.base, t.class.always))
-	t.override = &l
+	t.ladders = make(map[*class]*ladder, 1+len(t.lower))
+	own := ladder{}
+	if isWhole {
+		own = c.compileLadder(ladderSource{
+			decider: r.Decider, questions: r.Questions, thresholds: r.Thresholds, otherwise: r.Otherwise,
+		}, path, v1alpha1.Fallback{Outcome: v1alpha1.OutcomeBlock})
+		own.ownSteps, own.ownEnd = true, true
+	} else if r.Otherwise != nil {
+		c.outcome(path.Child("otherwise", "outcome"), r.Otherwise.Outcome)
+	}
+	for _, k := range t.classes() {
+		t.ladders[k] = &own
+		if !isWhole {
+			t.ladders[k] = partLadder(r, k)
+		}
+	}
+}
+
+// classes lists the classes that a call of the tool may have.
+func (t *tool) classes() []*class {
+	all := []*class{t.class}
+	for i := range t.lower {
+		all = append(all, t.lower[i].class)
+	}
+	return all
+}
+
+// partLadder is the ladder of a class with the end or the silence of a tool rule. A class that asks gives its end to
+// calls that were judged; one that is not judged gets no weaker end than a class that never asks.
+func partLadder(r *v1alpha1.ToolRule, k *class) *ladder {
+	l := k.ladder
+	if r.Decider == v1alpha1.DeciderSkip && l.asks() {
+		end := endOf(defaultEnd(k.base, k.always), byClassDefault)
+		if l.end.Outcome < end.Outcome {
+			end = l.end
+			end.By = byOtherwise
+		}
+		l = ladder{end: end}
+	}
+	if r.Otherwise != nil {
+		by := byOtherwise
+		if l.asks() {
+			by = byDecider
+		}
+		l.end, l.ownEnd = endOf(*r.Otherwise, by), true
+	}
+	l.endAllows = l.end.Outcome == Allow
+	return &l
 }
 
 // class finds a class. An unknown one is an error and stands in as the worst, so that the rest can be checked.
@@ -96,13 +145,14 @@ func (c *compiler) compileLowering(t *tool, path *field.Path) {
 		if rank(k.base) > rank(t.class.base) || rank(k.base) == 2 && k.base != t.class.base {
 			c.fail(path.Index(i).Child("class"), l.Class, "is not lower than "+t.class.name+": a tool's class is the worst that it can do")
 		}
-		program, _ := c.program(string(l.When), argumentsEnv, boolType, path.Index(i).Child("when"))
+		program := c.program(string(l.When), argumentsEnv, boolType, path.Index(i).Child("when"))
 		t.lower = append(t.lower, lowering{class: k, program: program})
 	}
 }
 
 func (c *compiler) compilePaths(t *tool, path *field.Path) {
 	for i, p := range t.rule.Paths {
+		c.pointer(path.Index(i).Child("argument"), p.Argument)
 		roots, err := paths.Compile(p.Roots)
 		if err != nil {
 			c.fail(path.Index(i).Child("roots"), p.Roots, err.Error())
@@ -113,6 +163,7 @@ func (c *compiler) compilePaths(t *tool, path *field.Path) {
 
 func (c *compiler) compileHosts(t *tool, path *field.Path) {
 	for i, h := range t.rule.Hosts {
+		c.pointer(path.Index(i).Child("argument"), h.Argument)
 		compiled, err := hosts.Compile(h.Allowed)
 		if err != nil {
 			c.fail(path.Index(i).Child("allowed"), h.Allowed, err.Error())
@@ -124,10 +175,21 @@ func (c *compiler) compileHosts(t *tool, path *field.Path) {
 // everyArgument is the pointer that stands for all arguments that no other rule names.
 const everyArgument = "/*"
 
-func (c *compiler) compileSources(t *tool) {
-	for _, s := range t.rule.ArgumentSources {
+func (c *compiler) compileSources(t *tool, path *field.Path) {
+	seen := map[v1alpha1.Pointer]bool{}
+	for i, s := range t.rule.ArgumentSources {
+		p := path.Index(i)
+		if s.Argument != everyArgument {
+			c.pointer(p.Child("argument"), s.Argument)
+		}
+		if seen[s.Argument] {
+			c.errs = append(c.errs, field.Duplicate(p.Child("argument"), s.Argument))
+		}
+		seen[s.Argument] = true
+		c.stricter(p.Child("otherwise"), s.Otherwise)
 		accept := make(map[sources.Source]bool, len(s.From))
 		for _, from := range s.From {
+			oneOf(c, p.Child("from"), from, v1alpha1.SourceUser, v1alpha1.SourceFacts, v1alpha1.SourceTool, v1alpha1.SourceSchema)
 			accept[sources.Source(from)] = true
 		}
 		t.sources = append(t.sources, sourceCheck{pointer: string(s.Argument), accept: accept, outcome: outcomeOf(s.Otherwise)})
@@ -149,19 +211,25 @@ func boolInt(b bool) int {
 }
 
 func (c *compiler) compileRules(t *tool, path *field.Path) {
+	seen := map[string]bool{}
 	for i, r := range t.rule.Rules {
 		p := path.Index(i)
+		if seen[r.Name] {
+			c.errs = append(c.errs, field.Duplicate(p.Child("name"), r.Name))
+		}
+		seen[r.Name] = true
+		c.stricter(p.Child("outcome"), r.Outcome)
 		if reservedRules[r.Name] {
 			c.fail(p.Child("name"), r.Name, "is the name of a built-in rule: choose another")
 		}
-		program, refs := c.program(string(r.When), callEnv, boolType, p.Child("when"))
+		program := c.program(string(r.When), callEnv, boolType, p.Child("when"))
 		reason := Reason(r.Reason)
 		if reason == "" {
 			reason = ReasonRule
 		}
 		t.rules = append(t.rules, callCheck{
 			by: "rule:" + r.Name, outcome: outcomeOf(r.Outcome), reason: reason, message: r.Message,
-			program: program, needsSources: refs["sources"],
+			program: program,
 		})
 	}
 }

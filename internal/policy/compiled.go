@@ -60,7 +60,11 @@ type grant struct {
 }
 
 func (g grant) holds(c Caller, now time.Time) bool {
-	return g.account == c.ServiceAccount && g.namespace == c.Namespace && (g.until.IsZero() || now.Before(g.until))
+	if g.account != c.ServiceAccount || g.namespace != c.Namespace {
+		return false
+	}
+	// Without a time of the request nothing is known to be still good.
+	return g.until.IsZero() || !now.IsZero() && now.Before(g.until)
 }
 
 // tool is a compiled tool rule with the settings of its class applied for every class that a call of it may have.
@@ -72,15 +76,24 @@ type tool struct {
 	digest  string // of everything in the policy that bears on this tool
 	effects []v1alpha1.Effect
 
-	scopes   []string
-	schema   *jsonschema.Schema
-	offers   *sources.ArgumentsSchema
-	paths    []pathCheck
-	hosts    []hostCheck
-	sources  []sourceCheck
-	rules    []callCheck
-	confirm  cel.Program
-	override *ladder // of the tool itself; nil: the class's
+	scopes  []string
+	schema  *jsonschema.Schema
+	offers  *sources.ArgumentsSchema
+	paths   []pathCheck
+	hosts   []hostCheck
+	sources []sourceCheck
+	rules   []callCheck
+	confirm cel.Program
+	// ladders of the tool's own by the class that a call of it may have; none: the class's.
+	ladders map[*class]*ladder
+}
+
+// ladder returns the ladder for calls that have this class.
+func (t *tool) ladder(k *class) *ladder {
+	if own := t.ladders[k]; own != nil {
+		return own
+	}
+	return &k.ladder
 }
 
 type lowering struct {
@@ -112,8 +125,6 @@ type callCheck struct {
 	reason  Reason
 	message string
 	program cel.Program
-	// needsSources says that the expression reads where values came from, which costs more than the rest.
-	needsSources bool
 }
 
 // class is a compiled class.
@@ -133,6 +144,8 @@ type ladder struct {
 	steps       []step
 	end         Obligation
 	endAllows   bool
+	// ownSteps and ownEnd say what of it the tool rule gives; the class gives the rest.
+	ownSteps, ownEnd bool
 }
 
 func (l *ladder) asks() bool { return len(l.questions)+len(l.withResults) > 0 }

@@ -22,6 +22,8 @@ type evaluation struct {
 	clusterGrants []*Compiled
 
 	obligations []Obligation
+	// fromRules is how many of the obligations rules have found. Settle adds its own to these.
+	fromRules int
 	// settled says that a rule has blocked the call or asked to clarify it: nothing further is looked at.
 	settled bool
 	budget  *budget
@@ -37,11 +39,14 @@ type evaluation struct {
 	failed              Reason
 	code                questions.Answers
 	answers             questions.Answers
+	unanswered          Reason // why a ladder that was climbed has no answers
+	skipped             bool   // an approval stands in for the answers
 }
 
 // run goes through the checks in order. The first that blocks or asks to clarify settles the matter; reasons to confirm
 // add up.
 func (e *evaluation) run() {
+	defer func() { e.fromRules = len(e.obligations) }()
 	for i := range checks {
 		o := checks[i].run(e)
 		if o == nil {
@@ -73,12 +78,7 @@ func (e *evaluation) classify() {
 }
 
 // ladder returns the ladder that applies to the call.
-func (e *evaluation) ladder() *ladder {
-	if e.tool.override != nil {
-		return e.tool.override
-	}
-	return &e.class.ladder
-}
+func (e *evaluation) ladder() *ladder { return e.tool.ladder(e.class) }
 
 func (e *evaluation) userTurns() []string {
 	if e.policy.trust != v1alpha1.TrustAttested {
@@ -88,6 +88,17 @@ func (e *evaluation) userTurns() []string {
 		return nil
 	}
 	return e.context.UserTurns
+}
+
+// onBehalfOf is the end user, as far as the policy takes anybody's word for it.
+func (e *evaluation) onBehalfOf() string {
+	if e.policy.trust != v1alpha1.TrustAttested {
+		return e.request.OnBehalfOf
+	}
+	if e.context == nil {
+		return ""
+	}
+	return e.context.OnBehalfOf
 }
 
 func (e *evaluation) latestWords() string {
@@ -109,19 +120,20 @@ func (e *evaluation) facts() map[string]any {
 	return out
 }
 
+// fact looks a fact up where the policy wants it from. One that is null says nothing.
 func (e *evaluation) fact(f v1alpha1.FactSource) (any, bool) {
 	if f.From == v1alpha1.TrustAttested {
 		if e.context == nil {
 			return nil, false
 		}
-		v, ok := e.context.Facts[f.Name]
-		return v, ok
+		v := e.context.Facts[f.Name]
+		return v, v != nil
 	}
-	v, ok := e.request.Facts[f.Name]
-	return v, ok
+	v := e.request.Facts[f.Name]
+	return v, v != nil
 }
 
-// trustedFacts are facts that a value may come from.
+// trustedFacts are facts that a value may come from, and that a decider may go by.
 func (e *evaluation) trustedFacts() map[string]any {
 	facts := e.facts()
 	if e.policy.trust == v1alpha1.TrustAttested {
@@ -164,11 +176,10 @@ func (e *evaluation) trace() []sources.Finding {
 		return e.findings
 	}
 	e.traced = true
-	c := sources.Conversation{
-		UserTurns: e.userTurns(), Facts: e.trustedFacts(), ToolResults: e.request.ToolResults, Assistant: e.request.Assistant,
-	}
+	c := sources.Conversation{UserTurns: e.userTurns(), Facts: e.trustedFacts(), Assistant: e.request.Assistant}
 	if e.policy.trust != v1alpha1.TrustAttested {
-		c.System = e.request.System
+		// Nobody but the caller vouches for these.
+		c.System, c.ToolResults = e.request.System, e.request.ToolResults
 	}
 	e.findings = sources.NewIndex(c).Trace(e.request.Arguments, e.tool.offers)
 	return e.findings

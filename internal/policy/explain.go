@@ -158,12 +158,12 @@ func (e *evaluation) explainLadder() []Step {
 	if !l.asks() {
 		return []Step{objectionStep("ladder", l.end)}
 	}
-	if e.answers == nil {
-		for _, o := range e.obligations {
-			if o.By == byDecider {
-				return []Step{objectionStep("decider", o)}
-			}
-		}
+	switch {
+	case e.unanswered != reasonNotUnavailable:
+		return []Step{objectionStep("decider", e.unavailable(e.unanswered))}
+	case e.skipped:
+		return []Step{{Name: "decider", Result: "not asked", Detail: "an approval of this call stands in for its answers"}}
+	case e.answers == nil:
 		return []Step{{Name: "decider", Result: "not asked"}}
 	}
 	steps := []Step{{Name: "decider", Result: "answered", Detail: answersInWords(e.answers)}}

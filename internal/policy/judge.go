@@ -16,8 +16,9 @@ type Judgement struct {
 	evaluations []evaluation
 	asks        []Ask
 	extra       []Obligation // the engine's own
-	base        v1alpha1.Base
-	class       string
+	inForce     classOf
+	observed    classOf // by policies in mode Audit
+	disclose    v1alpha1.Disclosure
 	auditOnly   bool
 }
 
@@ -52,57 +53,92 @@ type Approval struct {
 // Judge runs the rules of all policies that select the caller. It always returns a judgement: what cannot be judged is
 // blocked by it.
 func (s *Set) Judge(ctx context.Context, r *Request) *Judgement {
-	j := &Judgement{request: r, base: v1alpha1.BaseReadOnly}
 	selected := s.forNamespace(r.Caller.Namespace)
-	grants, minEnforce, toolPolicies := clusterTerms(selected, r.Caller)
-	if toolPolicies == 0 {
-		j.base = v1alpha1.BaseDestructive
+	around := survey(selected, r.Caller)
+	j := &Judgement{request: r, disclose: around.disclose}
+	if around.toolPolicies == 0 && !around.isInvalid {
+		j.inForce.raise(v1alpha1.BaseDestructive, "")
 		j.extra = append(j.extra, Obligation{Outcome: Block, Reason: ReasonNoPolicy, By: byNoPolicy, Remedy: RemedyAskAdmin,
 			Message: "no ToolPolicy selects this service account: an admin has to apply one in its namespace"})
 		return j
 	}
-	cost := &budget{left: runLimit}
-	enforced, listed := 0, 0
-	j.evaluations = make([]evaluation, 0, len(selected))
-	for _, p := range selected {
-		if !p.selects(r.Caller) {
-			continue
-		}
-		isEnforced := !p.audit || minEnforce && !p.cluster
-		if isEnforced && !p.cluster {
-			enforced++
-		}
-		if j.add(ctx, p, isEnforced, grants, cost) && isEnforced && !p.cluster {
-			listed++
-		}
-	}
+	j.evaluations = make([]evaluation, 0, around.policies)
+	enforced, listed := j.evaluate(ctx, selected, &around)
 	j.auditOnly = enforced == 0
-	if enforced > 0 && listed == 0 && len(j.extra) == 0 {
-		j.base = v1alpha1.BaseDestructive
+	if j.auditOnly {
+		// Nothing in force knows the tool: what it may do is what those who watch say of it, and the worst if none does.
+		j.inForce.join(j.observed)
+	} else if listed == 0 {
+		j.inForce.raise(v1alpha1.BaseDestructive, "")
 		j.extra = append(j.extra, unknownTool(Block))
+	}
+	if ctx.Err() != nil {
+		j.extra = append(j.extra, *canceled())
 	}
 	j.prepareAsks()
 	return j
 }
 
-// clusterTerms gathers what cluster policies mean for those of the namespace.
-func clusterTerms(selected []*Compiled, c Caller) (grants []*Compiled, minEnforce bool, toolPolicies int) {
+// surroundings are what all policies that select a caller mean for one another.
+type surroundings struct {
+	// policies is how many there are, toolPolicies how many of the caller's own namespace.
+	policies, toolPolicies int
+	// isInvalid: one in force does not compile. It must say so, and not look like none.
+	isInvalid bool
+	// minEnforce: a cluster policy wants those of the namespace enforced, whatever they say.
+	minEnforce bool
+	// grants are cluster policies whose grants count for those of the namespace too.
+	grants   []*Compiled
+	disclose v1alpha1.Disclosure
+}
+
+func survey(selected []*Compiled, c Caller) surroundings {
+	var s surroundings
 	for _, p := range selected {
 		if !p.selects(c) {
 			continue
 		}
-		switch {
-		case !p.cluster || p.Invalid:
-			toolPolicies++ // one that does not compile must say so, and not look like none
-		default:
-			minEnforce = minEnforce || p.minEnforce
-			if !p.audit && len(p.grants) > 0 {
-				// A policy that is only observed must not help anybody over another's bar.
-				grants = append(grants, p)
+		if s.policies == 0 {
+			s.disclose = p.disclose
+		}
+		s.disclose = leastDisclosing(s.disclose, p.disclose)
+		s.policies++
+		if !p.cluster {
+			s.toolPolicies++
+			continue
+		}
+		s.minEnforce = s.minEnforce || p.minEnforce
+		s.isInvalid = s.isInvalid || p.Invalid && !p.audit
+		// A policy that is only observed must not help anybody over another's bar, nor one that does not compile.
+		if !p.audit && !p.Invalid && len(p.grants) > 0 {
+			s.grants = append(s.grants, p)
+		}
+	}
+	return s
+}
+
+// evaluate looks at the call by each policy, those in force first. What is only observed has a budget of its own, so that
+// it cannot use up what those in force need. It returns how many ToolPolicies are in force, and how many of these have
+// an opinion about the tool.
+func (j *Judgement) evaluate(ctx context.Context, selected []*Compiled, around *surroundings) (enforced, listed int) {
+	for _, inForce := range [...]bool{true, false} {
+		cost := &budget{left: runLimit}
+		for _, p := range selected {
+			isEnforced := !p.audit || around.minEnforce && !p.cluster
+			if isEnforced != inForce || !p.selects(j.request.Caller) {
+				continue
+			}
+			hasOpinion := j.add(ctx, p, inForce, around.grants, cost)
+			if !inForce || p.cluster {
+				continue
+			}
+			enforced++
+			if hasOpinion {
+				listed++
 			}
 		}
 	}
-	return grants, minEnforce, toolPolicies
+	return enforced, listed
 }
 
 // add evaluates one policy and says whether it has an opinion about the tool.
@@ -146,31 +182,55 @@ func (j *Judgement) addUnknown(e *evaluation, enforced bool) bool {
 func (e *evaluation) settle(o Obligation) {
 	o.Policy = e.policy.label
 	e.obligations = append(e.obligations, o)
-	e.settled = true
+	e.settled, e.fromRules = true, len(e.obligations)
 }
 
 // raise joins the class that one policy sees into the class of the call.
 func (j *Judgement) raise(enforced bool, base v1alpha1.Base, name string) {
-	if !enforced {
-		if j.class == "" {
-			j.class = name
-		}
-		return
-	}
-	if rank(base) >= rank(j.base) {
-		j.base = base
-		if name != "" {
-			j.class = name
-		}
+	if enforced {
+		j.inForce.raise(base, name)
+	} else {
+		j.observed.raise(base, name)
 	}
 }
 
+// classOf is the strictest class that policies see in a call, with the name that the first of them gives it. The zero
+// value is nobody's opinion and counts as the worst.
+type classOf struct {
+	base v1alpha1.Base
+	name string
+}
+
+func (k *classOf) raise(base v1alpha1.Base, name string) {
+	// Of the two worst, data that is gone is the one that settings are stricter about.
+	isWorse := k.base == "" || rank(base) > rank(k.base) || base == v1alpha1.BaseDestructive && k.base == v1alpha1.BaseExternal
+	if isWorse {
+		k.base, k.name = base, name
+	} else if base == k.base && k.name == "" {
+		k.name = name
+	}
+}
+
+func (k *classOf) join(o classOf) {
+	if o.base != "" {
+		k.raise(o.base, o.name)
+	}
+}
+
+// worst returns the base, the worst where nobody has said any.
+func (k *classOf) worst() v1alpha1.Base {
+	if k.base == "" {
+		return v1alpha1.BaseDestructive
+	}
+	return k.base
+}
+
 // IsRead says whether every policy in force sees a read. Anything else has to be recorded before it is allowed.
-func (j *Judgement) IsRead() bool { return j.base == v1alpha1.BaseReadOnly }
+func (j *Judgement) IsRead() bool { return j.inForce.worst() == v1alpha1.BaseReadOnly }
 
 // Class returns the name and base of the class of the call; of several, that of the strictest base. The name is empty
 // for a tool that nobody lists.
-func (j *Judgement) Class() (name, base string) { return j.class, string(j.base) }
+func (j *Judgement) Class() (name, base string) { return j.inForce.name, string(j.inForce.worst()) }
 
 // IsSettled says whether rules alone have blocked the call. A Clarify of one policy settles that policy only: another
 // may still come to Block, and adding a policy must never make a verdict weaker.

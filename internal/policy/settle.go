@@ -73,7 +73,7 @@ func (e *evaluation) state(withResults bool) questions.State {
 			Name: r.Tool, Server: r.Server, Description: e.tool.rule.Description, Note: e.tool.rule.Note, Class: e.class.name,
 		},
 		Arguments: r.Arguments, UserTurns: e.userTurns(), Language: r.Language,
-		Facts: questions.Facts{ScopesHeld: e.scopes(), ScopesRequired: e.tool.scopes, SchemaValid: e.schema, Stated: e.facts()},
+		Facts: questions.Facts{ScopesHeld: e.scopes(), ScopesRequired: e.tool.scopes, SchemaValid: e.schema, Stated: e.trustedFacts()},
 	}
 	if e.policy.trust != v1alpha1.TrustAttested {
 		s.System = r.System
@@ -95,15 +95,23 @@ func (j *Judgement) Asks() []Ask { return j.asks }
 
 // Settle applies the ladders to the answers, in the order of Asks, adds what irreversible calls need and joins it all.
 // A missing answer is a decider that gave none. With an approval the ladders that ask are skipped, rules hold as
-// before, and of the reasons to confirm those are discharged that the person saw.
+// before, and of the reasons to confirm those are discharged that the person saw; an approval that shows none is none.
+// It may be called again with other answers: nothing of an earlier call stays.
 func (j *Judgement) Settle(answered []Answered, approval *Approval) Verdict {
+	if approval != nil && len(approval.Shown) == 0 {
+		approval = nil
+	}
 	settled := j.IsSettled()
 	for i := range j.evaluations {
 		e := &j.evaluations[i]
+		e.obligations = e.obligations[:e.fromRules]
+		e.answers, e.unanswered, e.skipped = nil, reasonNotUnavailable, false
 		if e.settled || settled && e.ladder().asks() {
 			continue
 		}
-		if approval == nil || !e.ladder().asks() {
+		if approval != nil && e.ladder().asks() {
+			e.skipped = true
+		} else {
 			e.climb(answered)
 		}
 		e.requirePerson()
@@ -132,6 +140,7 @@ func (e *evaluation) climb(answered []Answered) {
 	l := e.ladder()
 	if l.asks() {
 		if reason := e.gather(answered); reason != reasonNotUnavailable {
+			e.answers, e.unanswered = nil, reason // some of the answers are no answer
 			e.obligations = append(e.obligations, e.unavailable(reason))
 			return
 		}
@@ -272,31 +281,35 @@ func (k *comparison) value(a questions.Answer) float64 {
 // join puts the obligations of all policies in force together.
 func (j *Judgement) join(approval *Approval) Verdict {
 	all := slices.Clone(j.extra)
-	discharged := false
+	used := false
 	for i := range j.evaluations {
 		e := &j.evaluations[i]
 		if !e.enforced {
 			continue
 		}
+		used = used || e.skipped
 		for _, o := range e.obligations {
 			if approval != nil && o.Outcome == Confirm && slices.Contains(approval.Shown, o.Key()) {
-				discharged = true
+				used = true
 				continue
 			}
 			all = append(all, o)
 		}
 	}
-	return join(all, j.allowance(approval, discharged))
+	if len(all) > 0 {
+		return join(all, Verdict{})
+	}
+	return j.allowance(approval, used)
 }
 
-// allowance is the verdict where no obligation is left.
-func (j *Judgement) allowance(approval *Approval, discharged bool) Verdict {
+// allowance is the verdict where no obligation is left. What an approval took part in says so, so that it is consumed.
+func (j *Judgement) allowance(approval *Approval, used bool) Verdict {
 	v := Verdict{Outcome: Allow, Reason: ReasonRulesPassed, By: byRules, Message: "the call may run"}
 	switch {
+	case approval != nil && used:
+		v.Reason, v.By, v.Message = ReasonApproved, "approval:"+approval.Name, "the call may run: a person approved it"
 	case j.auditOnly:
 		v.Reason, v.By, v.Message = ReasonAuditOnly, byAudit, "the call may run: every policy that applies is in mode Audit"
-	case approval != nil && discharged:
-		v.Reason, v.By, v.Message = ReasonApproved, "approval:"+approval.Name, "the call may run: a person approved it"
 	default:
 		for i := range j.evaluations {
 			if e := &j.evaluations[i]; e.enforced && e.answers != nil {
@@ -309,12 +322,12 @@ func (j *Judgement) allowance(approval *Approval, discharged bool) Verdict {
 }
 
 // wouldBe says what each policy in mode Audit would have said. One whose decider was not asked, because the call was
-// settled by others, has no verdict.
+// settled by others or by an approval, has no verdict.
 func (j *Judgement) wouldBe(settled bool) []AuditVerdict {
 	var out []AuditVerdict
 	for i := range j.evaluations {
 		e := &j.evaluations[i]
-		if e.enforced || settled && !e.settled && e.ladder().asks() {
+		if e.enforced || e.skipped || settled && !e.settled && e.ladder().asks() {
 			continue
 		}
 		v := join(e.obligations, Verdict{Outcome: Allow, Reason: ReasonRulesPassed, By: byRules})
@@ -349,64 +362,4 @@ func (j *Judgement) Sources() []sources.Finding {
 		}
 	}
 	return nil
-}
-
-// Terms are the settings that bear on what happens around a verdict, the strictest of all policies in force.
-type Terms struct {
-	// Disclose says how much the caller may see; empty is for the gate to say.
-	Disclose v1alpha1.Disclosure
-	// ClarifyLimit is how often the same call may be answered Clarify.
-	ClarifyLimit int
-	// Approvals says how long a confirmation holds and how many a caller may cause.
-	Approvals v1alpha1.ApprovalSettings
-	// Sensitive arguments are not shown to approvers.
-	Sensitive []string
-	// PermitAudience is the tool server that checks a permit; empty if none is required.
-	PermitAudience string
-	// ConfirmMessage asks a person in plain words.
-	ConfirmMessage string
-}
-
-// Terms returns what holds around the verdict of this call.
-func (j *Judgement) Terms() Terms {
-	t := Terms{ClarifyLimit: 10, Approvals: v1alpha1.ApprovalSettings{TTLSeconds: 86400, PermitSeconds: 60}}
-	for i := range j.evaluations {
-		e := &j.evaluations[i]
-		p := e.policy
-		if t.Disclose != v1alpha1.DiscloseMinimal && p.disclose != "" {
-			t.Disclose = p.disclose
-		}
-		if !e.enforced || p.Invalid {
-			continue
-		}
-		t.ClarifyLimit = min(t.ClarifyLimit, p.clarify)
-		t.Approvals.TTLSeconds = min(t.Approvals.TTLSeconds, p.approvals.TTLSeconds)
-		t.Approvals.PermitSeconds = min(t.Approvals.PermitSeconds, p.approvals.PermitSeconds)
-		if t.Approvals.Budget == nil {
-			t.Approvals.Budget = p.approvals.Budget
-		}
-		for _, s := range e.tool.rule.Sensitive {
-			t.Sensitive = append(t.Sensitive, string(s))
-		}
-		if e.tool.rule.Permit == v1alpha1.PermitRequired && t.PermitAudience == "" {
-			t.PermitAudience = e.tool.rule.PermitAudience
-		}
-	}
-	return t
-}
-
-// ConfirmMessage asks a person in plain words: the first policy in force that has words for this tool speaks.
-func (j *Judgement) ConfirmMessage() string {
-	for i := range j.evaluations {
-		e := &j.evaluations[i]
-		if !e.enforced || e.tool == nil || e.tool.confirm == nil {
-			continue
-		}
-		if v, err := e.budget.eval(e.ctx, e.tool.confirm, activation{e}); err == nil {
-			if text, ok := v.(string); ok && text != "" {
-				return text
-			}
-		}
-	}
-	return "Run " + j.request.Tool + " with exactly these arguments?"
 }

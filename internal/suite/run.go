@@ -166,8 +166,10 @@ func (r *runner) load(path string) (warnings []string, err error) {
 		}
 	}
 	r.set = policy.NewSet(r.policies)
-	errs = append(errs, r.checkAnswers(path, known))
-	return warnings, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return warnings, err
+	}
+	return warnings, r.checkAnswers(path, known)
 }
 
 // open reads one file of policies, whose name is relative to the suite's.

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+)
+
+// Terms are the settings that bear on what happens around a verdict, the strictest of all policies in force.
+type Terms struct {
+	// Disclose says how much the caller may see; empty is for the gate to say.
+	Disclose v1alpha1.Disclosure
+	// ClarifyLimit is how often the same call may be answered Clarify.
+	ClarifyLimit int
+	// Approvals says how long a confirmation holds and how many a caller may cause.
+	Approvals v1alpha1.ApprovalSettings
+	// Sensitive arguments are not shown to approvers.
+	Sensitive []string
+	// PermitAudience is the tool server that checks a permit; empty if none is required.
+	PermitAudience string
+	// ConfirmMessage asks a person in plain words.
+	ConfirmMessage string
+}
+
+// Terms returns what holds around the verdict of this call.
+func (j *Judgement) Terms() Terms {
+	t := Terms{
+		Disclose: j.disclose, ClarifyLimit: 10,
+		Approvals: v1alpha1.ApprovalSettings{TTLSeconds: 86400, PermitSeconds: 60},
+	}
+	for i := range j.evaluations {
+		if e := &j.evaluations[i]; e.enforced && !e.policy.Invalid {
+			t.tighten(e.policy, e.tool.rule)
+		}
+	}
+	slices.Sort(t.Sensitive)
+	t.Sensitive = slices.Compact(t.Sensitive)
+	return t
+}
+
+func (t *Terms) tighten(p *Compiled, rule *v1alpha1.ToolRule) {
+	t.ClarifyLimit = min(t.ClarifyLimit, p.clarify)
+	t.Approvals.TTLSeconds = min(t.Approvals.TTLSeconds, p.approvals.TTLSeconds)
+	t.Approvals.PermitSeconds = min(t.Approvals.PermitSeconds, p.approvals.PermitSeconds)
+	t.Approvals.Budget = tighterBudget(t.Approvals.Budget, p.approvals.Budget)
+	for _, s := range rule.Sensitive {
+		t.Sensitive = append(t.Sensitive, string(s))
+	}
+	if rule.Permit == v1alpha1.PermitRequired && t.PermitAudience == "" {
+		t.PermitAudience = rule.PermitAudience
+	}
+}
+
+// tighterBudget is a budget that spends no more than either of two: fewer confirmations in the longer window.
+func tighterBudget(a, b *v1alpha1.ConfirmationBudget) *v1alpha1.ConfirmationBudget {
+	if a == nil || b == nil {
+		if a == nil {
+			a = b
+		}
+		return a.DeepCopy()
+	}
+	out := v1alpha1.ConfirmationBudget{
+		Confirmations: min(a.Confirmations, b.Confirmations),
+		WindowSeconds: max(a.WindowSeconds, b.WindowSeconds),
+		Beyond:        v1alpha1.BudgetClarify,
+	}
+	if a.Beyond != v1alpha1.BudgetClarify || b.Beyond != v1alpha1.BudgetClarify {
+		out.Beyond = v1alpha1.BudgetBlock
+	}
+	return &out
+}
+
+// leastDisclosing joins what policies say about disclosure: only what all of them want disclosed is.
+func leastDisclosing(a, b v1alpha1.Disclosure) v1alpha1.Disclosure {
+	switch {
+	case a == v1alpha1.DiscloseMinimal || b == v1alpha1.DiscloseMinimal:
+		return v1alpha1.DiscloseMinimal
+	case a == v1alpha1.DiscloseFull:
+		return b
+	}
+	return a
+}
+
+// ConfirmMessage asks a person in plain words: the first policy in force that has words for this tool speaks.
+func (j *Judgement) ConfirmMessage() string {
+	for i := range j.evaluations {
+		e := &j.evaluations[i]
+		if !e.enforced || e.tool == nil || e.tool.confirm == nil {
+			continue
+		}
+		if v, err := e.budget.eval(e.ctx, e.tool.confirm, activation{e}); err == nil {
+			if text, ok := v.(string); ok && text != "" {
+				return text
+			}
+		}
+	}
+	name := j.request.Tool
+	if !isToolName(name) {
+		name = strconv.QuoteToASCII(name) // a name that no policy can list must not add words to the question
+	}
+	return "Run " + name + " with exactly these arguments?"
+}
