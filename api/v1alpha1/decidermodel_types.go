@@ -346,7 +346,7 @@ type NamespaceAllowance struct {
 
 // DeciderPod says where and with what a decider runs.
 type DeciderPod struct {
-	// replicas, 1 by default.
+	// replicas that serve, 1 by default.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0

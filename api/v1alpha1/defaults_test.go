@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +14,6 @@ func policyDefaults(more map[string]any) map[string]any {
 		"spec.mode":                      "Enforce",
 		"spec.contextTrust":              "Caller",
 		"spec.timeoutMilliseconds":       int64(2000),
-		"spec.disclose":                  "Minimal",
 		"spec.clarifyLimit":              int64(2),
 		"spec.classes[].decider":         "Skip",
 		"spec.tools[].server":            "",
@@ -25,9 +25,7 @@ func policyDefaults(more map[string]any) map[string]any {
 		"spec.approvals.permitSeconds":   int64(30),
 		"spec.approvals.budget.beyond":   "Block",
 	}
-	for k, v := range more {
-		all[k] = v
-	}
+	maps.Copy(all, more)
 	return all
 }
 
@@ -65,11 +63,11 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	}{
 		"an empty policy blocks unknown tools and is enforced": {
 			kind: "ToolPolicy", spec: `{}`,
-			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, disclose: Minimal, clarifyLimit: 2, unknownTools: Block}`,
+			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, clarifyLimit: 2, unknownTools: Block}`,
 		},
 		"an empty floor leaves unknown tools to others": {
 			kind: "ClusterToolPolicy", spec: `{}`,
-			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, disclose: Minimal, clarifyLimit: 2, unknownTools: Defer, minimumMode: Audit}`,
+			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, clarifyLimit: 2, unknownTools: Defer, minimumMode: Audit}`,
 		},
 		"what is said stays": {
 			kind: "ToolPolicy", spec: `{mode: Audit, timeoutMilliseconds: 10, unknownTools: Confirm, disclose: Full, contextTrust: Attested, clarifyLimit: 1, attestors: [{name: d, publicKey: k}]}`,
@@ -78,14 +76,14 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 		"parts have theirs": {
 			kind: "ToolPolicy",
 			spec: `{classes: [{name: Write}], tools: [{name: t, class: Write}], factsFrom: [{name: f}], approvals: {budget: {confirmations: 1, windowSeconds: 60}}}`,
-			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, disclose: Minimal, clarifyLimit: 2, unknownTools: Block,
+			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, clarifyLimit: 2, unknownTools: Block,
 				classes: [{name: Write, decider: Skip}], tools: [{name: t, server: "", class: Write, onSchemaViolation: Block, permit: None}],
 				factsFrom: [{name: f, from: Caller, presence: Optional}],
 				approvals: {ttlSeconds: 900, permitSeconds: 30, budget: {confirmations: 1, windowSeconds: 60, beyond: Block}}}`,
 		},
 		"a null counts as left out": {
 			kind: "ToolPolicy", spec: `{mode: null, unknownTools: null, subjects: null}`,
-			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, disclose: Minimal, clarifyLimit: 2, unknownTools: Block}`,
+			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, clarifyLimit: 2, unknownTools: Block}`,
 		},
 		"a server is asked one thing at a time and must be verified": {
 			kind: "DeciderModel", spec: `{runtime: External, external: {url: "https://d.example.com", model: m}}`,

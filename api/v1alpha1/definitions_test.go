@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -53,7 +52,7 @@ func TestAnAPIServerTakesTheDefinitions(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			def := s.Definition.DeepCopy()
 			def.Status.StoredVersions = []string{def.Spec.Versions[0].Name}
-			for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), def) {
+			for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), def) {
 				t.Error(err)
 			}
 		})
@@ -70,7 +69,7 @@ func TestADefinitionWithACostlyRuleIsRefused(t *testing.T) {
 		Message: "costs too much",
 	})
 	def.Spec.Validation.OpenAPIV3Schema.Properties["spec"] = spec
-	if errs := validation.ValidateCustomResourceDefinition(context.Background(), def); len(errs) == 0 {
+	if errs := validation.ValidateCustomResourceDefinition(t.Context(), def); len(errs) == 0 {
 		t.Error("a rule of cubic cost was accepted")
 	}
 }

@@ -156,8 +156,8 @@ func paths(typ reflect.Type, path string, into map[string]bool) {
 	case reflect.Map:
 		paths(typ.Elem(), path+"{}", into)
 	case reflect.Struct:
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
+			f := f
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			switch {
 			case options == "inline":

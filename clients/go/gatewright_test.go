@@ -279,7 +279,7 @@ func TestAGateThatComesBackIsReachedByTheRetry(t *testing.T) {
 			if listener, err := net.Listen("tcp", address); err == nil {
 				server := &http.Server{Handler: gate, ReadHeaderTimeout: time.Second}
 				t.Cleanup(func() { server.Close() })
-				go server.Serve(listener) //nolint:errcheck // it ends when the test does
+				go server.Serve(listener)
 			}
 		})
 		d := New(Options{URL: "http://" + address}).Review(t.Context(), request("t"))

@@ -38,7 +38,7 @@ func newCheck() *cobra.Command {
 		Short: "Ask a gate about a call",
 		Long: "Sends ToolCallReview requests to a gate and prints what it decides. A file without a uid gets a new one.\n" +
 			"Exit status: 0 if every call is allowed, 3 if one is not, 1 if one could not be asked about.",
-		Example: "  gatewright check -f testdata/calls/shell-read.json\n  gatewright check -f call.json --output json",
+		Example: "  gatewright check -f testdata/calls/pods-are-listed.json\n  gatewright check -f call.json --output json",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return check(c, o) },
 	}
@@ -162,7 +162,7 @@ func ask(ctx context.Context, call *review.ToolCallReview, o checkOptions) (*rev
 	if err != nil {
 		return nil, fmt.Errorf("asking the gate: %w", err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // read only
+	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)

@@ -22,7 +22,7 @@ func newExplain() *cobra.Command {
 		Short: "Judge a call on the spot and show every step",
 		Long: "Judges a ToolCallReview by the manifests in a folder, without a gate, and shows how each policy came to what it says.\n" +
 			"Nothing is recorded and nobody is asked. Exit status 0 whatever the outcome.",
-		Example: "  gatewright explain --manifests config/samples --caller starter/agent -f testdata/calls/shell-read.json",
+		Example: "  gatewright explain --manifests config/samples --caller agents/assistant -f testdata/calls/pods-are-listed.json",
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "file with a ToolCallReview, - for standard input (required)")

@@ -53,8 +53,7 @@ func report(err error) int {
 		return exitOK
 	}
 	code := exitError
-	var e exit
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[exit](err); ok {
 		code = e.code
 	}
 	if message := err.Error(); message != "" {

@@ -46,8 +46,7 @@ func command(t *testing.T, stdin string, args ...string) (out, errs string, code
 		return stdout.String(), stderr.String(), exitOK
 	}
 	code = exitError
-	var e exit
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[exit](err); ok {
 		code = e.code
 	}
 	return stdout.String(), stderr.String() + err.Error(), code

@@ -123,7 +123,7 @@ func hash(ctx context.Context, from string, open func(context.Context, string) (
 	if err != nil {
 		return "", err
 	}
-	defer r.Close() //nolint:errcheck // read only
+	defer r.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, &meter{r: r, size: size, out: progress, began: time.Now()}); err != nil {
 		return "", fmt.Errorf("reading: %w", err)

@@ -109,7 +109,7 @@ func start(ctx context.Context, work string) (*gateProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the gate did not start, %s says why: %w", log.Name(), err)
 	}
-	for _, word := range strings.Fields(string(line[:n])) {
+	for word := range strings.FieldsSeq(string(line[:n])) {
 		if strings.HasPrefix(word, "http://") {
 			g.url = word
 		}
@@ -128,7 +128,7 @@ func (g *gateProcess) waitReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close() //nolint:errcheck // nothing is read
+	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the gate is not ready: HTTP %d", answer.StatusCode)
 	}
@@ -147,8 +147,8 @@ func next(g *gateProcess) {
 Every decision is in %s, chained by hashes, without any argument.
 
 Send a call of your own:
-  %s serve --manifests %s --caller starter/agent &
+  %s serve --manifests %s --caller agents/assistant &
   %s check   -f %s/NAME.json
-  %s explain -f %s/NAME.json --manifests %s --caller starter/agent     (every step, without a gate)
+  %s explain -f %s/NAME.json --manifests %s --caller agents/assistant     (every step, without a gate)
 `, g.audit, binary, samples, binary, calls, binary, calls, samples)
 }

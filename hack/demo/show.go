@@ -141,7 +141,7 @@ func ask(ctx context.Context, url, token string, call *review.ToolCallReview) (*
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // read only
+	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -67,7 +66,7 @@ func (s *seen) pick(r *rand.Rand) (Approval, bool) {
 
 // act does one random thing and notes what was answered.
 func (s *seen) act(t *testing.T, store Store, c clock.PassiveClock, r *rand.Rand) {
-	ctx := context.Background()
+	ctx := t.Context()
 	a, ok := s.pick(r)
 	what := r.IntN(8)
 	if !ok {
@@ -119,7 +118,7 @@ func (s *seen) isDead(id string) bool {
 
 // bury looks at the store, and notes all whose time is over at that moment.
 func (s *seen) bury(t *testing.T, store Store, now time.Time) {
-	if _, err := store.List(context.Background()); err != nil {
+	if _, err := store.List(t.Context()); err != nil {
 		t.Errorf("List: %v", err)
 	}
 	s.note(func() {

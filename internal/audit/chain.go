@@ -156,7 +156,7 @@ func (v *verifier) check(line []byte, err error) error {
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return v.broken("line", "at most "+strconv.Itoa(MaxRecord)+" bytes", "more")
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return v.broken("torn", "a line feed", strconv.Itoa(len(line))+" bytes without one")
 	case err != nil:
 		return fmt.Errorf("reading line %d: %w", v.line, err)

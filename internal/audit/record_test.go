@@ -23,7 +23,8 @@ var (
 	digest = "sha256:" + strings.Repeat("0a", 32)
 )
 
-func ptr(x float64) *float64 { return &x }
+//go:fix inline
+func ptr(x float64) *float64 { return new(x) }
 
 // full has every member, so that the golden file shows all of them.
 func full() *Record {
@@ -39,8 +40,8 @@ func full() *Record {
 		WouldBe:  []review.WouldBe{{Policy: "shop/new", Outcome: review.Block, Reason: "NoScope", By: "rule:missing-scope"}},
 		Policies: []string{"shop/p@3", "all@1"}, PolicyDigest: digest, ArgumentsDigest: digest, StateDigest: digest, UserTurnsDigest: digest,
 		Answers: map[string]review.Answer{
-			"asked":    {Probability: ptr(0.25)},
-			"severity": {Score: ptr(2.5)},
+			"asked":    {Probability: new(0.25)},
+			"severity": {Score: new(2.5)},
 			"verdict":  {Choice: "allow", Probabilities: map[string]float64{"block": 1e-9, "allow": 0.75, "confirm": 0.25}},
 			"moves":    {Probability: ptr(1), FromCode: true},
 		},
@@ -87,7 +88,7 @@ func TestDecodeGivesBackWhatWasEncoded(t *testing.T) {
 		"a record with everything":     full(),
 		"an empty record":              empty(func(*Record) {}),
 		"numbers of all sizes":         empty(func(r *Record) { r.Milliseconds, r.DeciderMilliseconds = 1e300, 1e-300 }),
-		"a negative zero":              empty(func(r *Record) { r.Answers = map[string]review.Answer{"q": {Score: ptr(math.Copysign(0, -1))}} }),
+		"a negative zero":              empty(func(r *Record) { r.Answers = map[string]review.Answer{"q": {Score: new(math.Copysign(0, -1))}} }),
 		"an answer that says nothing":  empty(func(r *Record) { r.Answers = map[string]review.Answer{"q": {}, "": {}} }),
 		"names that need quoting":      empty(func(r *Record) { r.Answers = map[string]review.Answer{"a\"\\\x00": {Choice: "\t"}} }),
 		"an approval without decision": empty(func(r *Record) { r.Approval = &Approval{} }),
@@ -127,7 +128,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"upper case digits":                {func(r *Record) { r.PolicyDigest = "sha256:" + strings.Repeat("0A", 32) }, "policyDigest is not a digest"},
 		"prose as a reason":                {func(r *Record) { r.Reason = "because he said so" }, "reason is not a constant"},
 		"the text of an error":             {func(r *Record) { r.DeciderError = "dial tcp: refused" }, "deciderError is not a constant"},
-		"a probability that is no number":  {func(r *Record) { r.Answers = map[string]review.Answer{"q": {Probability: ptr(math.NaN())}} }, "probability is not finite"},
+		"a probability that is no number":  {func(r *Record) { r.Answers = map[string]review.Answer{"q": {Probability: new(math.NaN())}} }, "probability is not finite"},
 		"an infinite time":                 {func(r *Record) { r.Milliseconds = math.Inf(1) }, "ms is not finite"},
 		"a year that RFC 3339 cannot hold": {func(r *Record) { r.Time = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, "year 10000"},
 		"a record that is too long":        {func(r *Record) { r.Policies = []string{strings.Repeat("p", MaxRecord)} }, "too large"},

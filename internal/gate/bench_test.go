@@ -94,7 +94,7 @@ func BenchmarkHandler(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer f.Close() //nolint:errcheck // a benchmark
+		defer f.Close()
 		benchmarkHandler(b, benchGate(b, f, 10))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -238,9 +239,7 @@ func redactAt(v any, pointer []string) any {
 			return v
 		}
 		out := make(map[string]any, len(parent))
-		for k, e := range parent {
-			out[k] = e
-		}
+		maps.Copy(out, parent)
 		out[key] = redactAt(child, pointer[1:])
 		return out
 	case []any:

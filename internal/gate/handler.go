@@ -36,9 +36,10 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // review returns the answer to a request, or why there is none.
 func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
+	ctx := r.Context()
 	defer func() {
 		if p := recover(); p != nil {
-			g.options.Log.ErrorContext(r.Context(), "panic", "decision", id, "panic", p, "stack", string(debug.Stack()))
+			g.options.Log.ErrorContext(ctx, "panic", "decision", id, "panic", p, "stack", string(debug.Stack()))
 			answer, err = nil, &httpError{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error"}
 		}
 	}()
@@ -47,7 +48,7 @@ func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	caller, err := g.options.Identify.Identify(r.Context(), r)
+	caller, err := g.options.Identify.Identify(ctx, r)
 	if err != nil {
 		return nil, &httpError{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "unknown caller: send a bearer token of a service account", Cause: err}
 	}
@@ -60,7 +61,7 @@ func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
 	if bad != nil {
 		return nil, bad
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return g.once(ctx, in, id)
 }
@@ -152,7 +153,7 @@ func (g *Gate) readBody(r *http.Request) (body []byte, release func(), err error
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, nil, &httpError{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType, Message: "want Content-Type: application/json"}
 	}
-	buffer := bodies.Get().(*bytes.Buffer) //nolint:forcetypeassert,errcheck // the pool holds nothing else
+	buffer := bodies.Get().(*bytes.Buffer) //nolint:forcetypeassert // the pool holds nothing else
 	buffer.Reset()
 	release = func() {
 		if buffer.Cap() <= maxPooledBody {
@@ -194,8 +195,8 @@ func encode(d *decision) ([]byte, error) {
 func newID() string {
 	id, err := uuid.NewV7()
 	if err != nil {
-		// The system has no randomness left to give; an id is for people to find a record by and may be weaker.
-		return "unidentified-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+		// crypto/rand never fails on the systems that Go supports; an id is for people to find a record by.
+		return "unidentified"
 	}
 	return id.String()
 }

@@ -26,12 +26,11 @@ const (
 
 // input is one request, decoded once. Everything that is judged, digested, shown and permitted comes from it.
 type input struct {
-	caller   policy.Caller
-	review   *review.Request
-	request  policy.Request
-	body     [sha256.Size]byte
-	started  time.Time
-	deadline time.Time
+	caller  policy.Caller
+	review  *review.Request
+	request policy.Request
+	body    [sha256.Size]byte
+	started time.Time
 
 	argumentsDigest string
 	userTurns       string // digest

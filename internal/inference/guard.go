@@ -145,7 +145,7 @@ func (g *Guard) decide(ctx context.Context, r Request, seen *Observation) (Resul
 	if !g.reads(r.State.Language) {
 		return Result{}, fail(LanguageNotSupported, "the decider does not read the language of this request")
 	}
-	if g.isOpen(r) {
+	if g.isOpen(r) { //nolint:contextcheck // an attempt in the background must outlive the refused caller
 		return Result{}, &Error{Reason: BreakerOpen}
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.options.Timeout)

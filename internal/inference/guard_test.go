@@ -514,7 +514,7 @@ type noopSpan struct {
 
 func (s *noopSpan) SetAttributes(all ...attribute.KeyValue) {
 	for _, kv := range all {
-		s.attrs[string(kv.Key)] = kv.Value.Emit()
+		s.attrs[string(kv.Key)] = kv.Value.String()
 	}
 }
 

@@ -115,9 +115,9 @@ func TestObjectsAreTypedWithDefaults(t *testing.T) {
 			Subjects: []v1alpha1.ObjectName{"agent"}, UnknownTools: v1alpha1.UnknownToolsBlock,
 			PolicyRules: v1alpha1.PolicyRules{
 				Mode: v1alpha1.ModeEnforce, ContextTrust: v1alpha1.TrustCaller, TimeoutMilliseconds: 2000,
-				Disclose: v1alpha1.DiscloseMinimal, ClarifyLimit: 2,
-				Grants: []v1alpha1.Grant{{ServiceAccount: "agent", Scopes: []v1alpha1.Scope{"a"}, Until: &until}},
-				Tools:  []v1alpha1.ToolRule{{Name: "t", Class: "Write", OnSchemaViolation: v1alpha1.SchemaViolationBlock, Permit: v1alpha1.PermitNone}},
+				ClarifyLimit: 2,
+				Grants:       []v1alpha1.Grant{{ServiceAccount: "agent", Scopes: []v1alpha1.Scope{"a"}, Until: &until}},
+				Tools:        []v1alpha1.ToolRule{{Name: "t", Class: "Write", OnSchemaViolation: v1alpha1.SchemaViolationBlock, Permit: v1alpha1.PermitNone}},
 			},
 		},
 	}

@@ -169,7 +169,7 @@ func admitMeta(schema *structural.Schema, object map[string]any) field.ErrorList
 	if schema.Namespaced && meta.Namespace == "" {
 		meta.Namespace = DefaultNamespace
 	}
-	meta.Generation, meta.UID, meta.ResourceVersion, meta.SelfLink, meta.ManagedFields = 1, "", "", "", nil
+	meta.Generation, meta.UID, meta.ResourceVersion, meta.ManagedFields = 1, "", "", nil
 	meta.CreationTimestamp, meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = metav1.Time{}, nil, nil
 	for _, err := range apivalidation.ValidateObjectMeta(meta, schema.Namespaced, apivalidation.NameIsDNSSubdomain, at) {
 		if meta.Name != "" || err.Field != "metadata.name" {

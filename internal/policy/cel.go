@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -71,6 +72,7 @@ func newEnv(extra ...cel.EnvOption) (*cel.Env, error) {
 
 // program compiles an expression of the wanted type. Errors are recorded, and give no program.
 func (c *compiler) program(expression string, env environment, want *cel.Type, path *field.Path) cel.Program {
+	c.out.usesSQL = c.out.usesSQL || strings.Contains(expression, "sql(")
 	e, err := env.build()
 	if err != nil {
 		c.errs = append(c.errs, field.InternalError(path, err))

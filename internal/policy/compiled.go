@@ -40,7 +40,11 @@ type Compiled struct {
 	exact       map[toolName]*tool
 	prefixes    []*tool // longest first, a server before none
 	unknownTool *tool
+	usesSQL     bool
 }
+
+// UsesSQL says that an expression may parse SQL, whose parser takes a second to be ready.
+func (p *Compiled) UsesSQL() bool { return p.usesSQL }
 
 // toolName is a match key: a tool and the server that offers it.
 type toolName struct{ name, server string }

@@ -194,8 +194,8 @@ func (j *Judgement) raise(enforced bool, base v1alpha1.Base, name string) {
 	}
 }
 
-// classOf is the strictest class that policies see in a call, with the name that the first of them gives it. The zero
-// value is nobody's opinion and counts as the worst.
+// classOf is the strictest class that policies see in a call, with the name that the last of them gives it: that of the
+// namespace rather than of the cluster. The zero value is nobody's opinion and counts as the worst.
 type classOf struct {
 	base v1alpha1.Base
 	name string
@@ -206,7 +206,7 @@ func (k *classOf) raise(base v1alpha1.Base, name string) {
 	isWorse := k.base == "" || rank(base) > rank(k.base) || base == v1alpha1.BaseDestructive && k.base == v1alpha1.BaseExternal
 	if isWorse {
 		k.base, k.name = base, name
-	} else if base == k.base && k.name == "" {
+	} else if base == k.base && name != "" {
 		k.name = name
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -158,9 +159,7 @@ func (e *evaluation) gather(answered []Answered) Reason {
 		return e.failed
 	}
 	e.answers = make(questions.Answers, len(e.code)+4)
-	for name, a := range e.code {
-		e.answers[name] = a
-	}
+	maps.Copy(e.answers, e.code)
 	l := e.ladder()
 	for _, part := range []struct {
 		index int

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -15,6 +16,7 @@ import (
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/manifest"
 	"gatewright.dev/gatewright/internal/policy"
+	"gatewright.dev/gatewright/internal/policy/effects"
 )
 
 // source builds snapshots from a folder of manifests, whole and off the request path.
@@ -53,6 +55,11 @@ func (s *source) load() error {
 		}
 		snapshot.Deciders[m.Name] = served
 		guards = append(guards, guard)
+	}
+	if slices.ContainsFunc(policies, (*policy.Compiled).UsesSQL) {
+		if err := effects.Warm(); err != nil {
+			return fmt.Errorf("preparing the SQL parsers: %w", err)
+		}
 	}
 	s.gate.SetSnapshot(snapshot)
 	s.close() // ends attempts in the background; calls that began with the old guards come to their end

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -114,7 +115,7 @@ func (s *structInfo) add(t reflect.Type, prefix []int) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		index := append(prefix[:len(prefix):len(prefix)], i)
+		index := append(slices.Clip(prefix), i)
 		switch {
 		case name == "-" && options == "":
 			continue

@@ -1,10 +1,15 @@
 package suite
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"gatewright.dev/gatewright/internal/policy"
 )
 
 const samples = "../../config/samples"
@@ -103,4 +108,85 @@ func text(t *testing.T, report *Report) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// A point that is reached and not listed would be a place that coverage does not count.
+func TestReachedPointsAreListed(t *testing.T) {
+	for _, path := range sampleSuites(t) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := read(path, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &runner{file: file, pinned: map[string]string{}, reached: map[policy.Point]bool{}}
+		if _, err := r.load(path); err != nil {
+			t.Fatal(err)
+		}
+		for i := range file.Cases {
+			r.run(t.Context(), &file.Cases[i])
+		}
+		listed := map[policy.Point]bool{}
+		for _, p := range r.policies {
+			for _, point := range p.Points() {
+				listed[point] = true
+			}
+		}
+		for point := range r.reached {
+			if !listed[point] {
+				t.Errorf("%s reaches %+v, which is no point of the policy", path, point)
+			}
+		}
+	}
+}
+
+var thresholdNumber = regexp.MustCompile(`\b(?:above|atLeast|below|atMost|percent): ([0-9]+)`)
+
+// A suite that reaches a threshold on one side only does not notice when the number moves.
+func TestSampleSuitesNoticeAThresholdThatMoves(t *testing.T) {
+	moved := 0
+	for _, path := range sampleSuites(t) {
+		name := filepath.Base(path)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy, err := os.ReadFile(filepath.Join(samples, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range thresholdNumber.FindAllSubmatchIndex(policy, -1) {
+			number, err := strconv.Atoi(string(policy[at[2]:at[3]]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, _, _ := strings.Cut(string(policy[bytes.LastIndexByte(policy[:at[0]], '\n')+1:]), "\n")
+			if strings.Contains(line, "needs_clarify") {
+				continue // between 0.45 and 0.55 the floor of confidence decides before this step
+			}
+			for _, by := range []int{-1, 1} {
+				changed := string(policy[:at[2]]) + strconv.Itoa(number+by) + string(policy[at[3]:])
+				if moved++; passes(t, name, string(data), changed) {
+					t.Errorf("%s: %q moved by %d, and the suite passes", name, strings.TrimSpace(line), by)
+				}
+			}
+		}
+	}
+	if moved < 60 {
+		t.Errorf("moved %d numbers only: does the expression still find them?", moved)
+	}
+}
+
+func passes(t *testing.T, name, suite, policy string) bool {
+	t.Helper()
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, name), policy)
+	put(t, filepath.Join(folder, "suites", name), suite)
+	report, err := Run(t.Context(), Options{Paths: []string{folder}})
+	if err != nil || report.Suites[0].Error != "" {
+		t.Fatal(err, text(t, report))
+	}
+	return report.Passed()
 }

@@ -85,7 +85,7 @@ func (h *Hosts) addTarget(t target, r rule, wildcard bool) error {
 		h.networks = append(h.networks, network{netip.PrefixFrom(t.addr, t.addr.BitLen()), r})
 	case wildcard && !strings.Contains(t.host, "."):
 		// Below a single label is a whole top-level domain.
-		return errors.New("is a wildcard of a top-level domain: name at least two labels after *.")
+		return errors.New("is a wildcard of a top-level domain: name at least two labels after the star")
 	case wildcard:
 		h.below[t.host] = append(h.below[t.host], r)
 	default:

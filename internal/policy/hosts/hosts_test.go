@@ -153,7 +153,7 @@ func TestCompileRefuses(t *testing.T) {
 		"everything":                {"*", "the host is not a valid name" + plainHost},
 		"a star inside":             {"a.*.com", "the host is not a valid name" + plainHost},
 		"a star in a label":         {"api-*.example.com", "the host is not a valid name" + plainHost},
-		"a top-level domain":        {"*.com", "is a wildcard of a top-level domain: name at least two labels after *."},
+		"a top-level domain":        {"*.com", "is a wildcard of a top-level domain: name at least two labels after the star"},
 		"a path":                    {"good.com/path", "holds a slash and is not a network: remove the path, or write a network such as 10.1.0.0/16"},
 		"a slash at the end":        {"https://good.com/", "holds a slash and is not a network: remove the path, or write a network such as 10.1.0.0/16"},
 		"a user":                    {"user@good.com", "holds more than a host: remove user, query and fragment"},

@@ -11,7 +11,7 @@ func looksLikeAddress(v string) bool {
 	if strings.ContainsAny(v, " ") {
 		return false
 	}
-	if i := strings.IndexByte(v, '@'); i >= 0 && hasWord(v) {
+	if found := strings.Contains(v, "@"); found && hasWord(v) {
 		return true
 	}
 	if strings.ContainsAny(v, `/\`) && hasWord(v) || strings.Contains(v, "://") {

@@ -70,8 +70,8 @@ func literalAt(text string, pos int) (numbers []decimal, end int) {
 }
 
 func before(s string, sep byte) string {
-	if i := strings.IndexByte(s, sep); i >= 0 {
-		return s[:i]
+	if before, _, ok := strings.Cut(s, string([]byte{sep})); ok {
+		return before
 	}
 	return s
 }

@@ -109,7 +109,7 @@ func item(nodes []node, i int) []node {
 		if len(prefix) == 0 {
 			prefix = list(n.schema["items"])
 		}
-		var sub any = n.schema["items"]
+		sub := n.schema["items"]
 		if i < len(prefix) {
 			sub = prefix[i]
 		} else if len(list(sub)) > 0 {

@@ -198,7 +198,7 @@ func (r *Result) objects(args []string, kind string) string {
 }
 
 func (r *Result) addTypes(list string) string {
-	for _, t := range strings.Split(strings.ToLower(list), ",") {
+	for t := range strings.SplitSeq(strings.ToLower(list), ",") {
 		for _, c := range t {
 			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
 				return "a kind of object has an unknown form"

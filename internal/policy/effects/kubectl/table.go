@@ -38,7 +38,7 @@ func (c command) why(verb string) string {
 // flags reads a list of names; a trailing = means that a value follows.
 func flags(list string) flagSet {
 	set := flagSet{}
-	for _, name := range strings.Fields(list) {
+	for name := range strings.FieldsSeq(list) {
 		bare := strings.TrimSuffix(name, "=")
 		set[bare] = bare != name
 	}

@@ -51,14 +51,14 @@ var gitLists = map[string]bool{
 // repository's own configuration can name programs too: whoever may write there runs them by the next git status, so a
 // policy that allows writing should keep paths with .git/ out of it.
 func git(w *walker, args []string) {
-	all := args
+	all, folder := args, w.folder
+	defer func() { w.folder = folder }()
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		switch {
 		case args[0] == "--no-pager":
 			args = args[1:]
 		case args[0] == "-C" && len(args) > 1 && w.folder == "":
 			w.folder = args[1]
-			defer func() { w.folder = "" }()
 			w.path(".")
 			args = args[2:]
 		default:

@@ -74,7 +74,7 @@ func (s spec) split(args []string) parsedArgs {
 func (s spec) longFlag(p *parsedArgs, arg string) int {
 	name, _, equals := strings.Cut(arg, "=")
 	p.flags = append(p.flags, "--"+name)
-	for _, known := range strings.Fields(s.long) {
+	for known := range strings.FieldsSeq(s.long) {
 		switch known {
 		case name:
 			p.bad = p.bad || equals

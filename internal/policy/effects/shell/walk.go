@@ -173,7 +173,7 @@ func (w *walker) call(c *syntax.CallExpr) {
 
 // hidesParent tells whether a pattern such as .* could match the folder above.
 func hidesParent(pattern string) bool {
-	for _, segment := range strings.Split(pattern, "/") {
+	for segment := range strings.SplitSeq(pattern, "/") {
 		if strings.HasPrefix(segment, ".") && strings.ContainsAny(segment, "*?[") {
 			return true
 		}

@@ -9,7 +9,7 @@ import (
 func set(lists ...string) map[string]bool {
 	names := map[string]bool{}
 	for _, list := range lists {
-		for _, name := range strings.Fields(list) {
+		for name := range strings.FieldsSeq(list) {
 			names[name] = true
 		}
 	}

@@ -98,7 +98,7 @@ func hasDotSegments(u *url.URL) bool {
 	if strings.Contains(raw, "%2f") || strings.Contains(raw, "%5c") || strings.Contains(raw, "%00") || strings.Contains(raw, "%25") {
 		return true
 	}
-	for _, segment := range strings.Split(u.Path, "/") {
+	for segment := range strings.SplitSeq(u.Path, "/") {
 		name, _, _ := strings.Cut(segment, ";") // some servers drop parameters first
 		if name == "." || name == ".." {
 			return true
