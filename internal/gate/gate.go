@@ -60,7 +60,8 @@ type Options struct {
 	Disclose v1alpha1.Disclosure
 	// Limits of a request body: 1 MiB, 32 levels, 4,096 keys by default.
 	Limits strictjson.Limits
-	// MaxInFlight is how many calls may be judged at once; one more is Block, Overloaded. 1024 by default.
+	// MaxInFlight is how many calls may be judged at once, at most half of them of one namespace; one more is Block,
+	// Overloaded. 1024 by default.
 	MaxInFlight int
 	// Timeout is the deadline of a request that names none, and the longest that one may name. 15 s by default.
 	Timeout time.Duration
@@ -72,7 +73,7 @@ type Options struct {
 type Gate struct {
 	options  Options
 	snapshot atomic.Pointer[Snapshot]
-	slots    chan struct{}
+	slots    *slots
 	replays  *replays
 	repeats  *repeats
 	budgets  *budgets
@@ -88,7 +89,7 @@ func New(o Options) (*Gate, error) {
 	o = o.withDefaults()
 	g := &Gate{
 		options: o,
-		slots:   make(chan struct{}, o.MaxInFlight),
+		slots:   newSlots(o.MaxInFlight),
 		replays: newReplays(o.ReplayBytes),
 		repeats: newRepeats(),
 		budgets: newBudgets(),

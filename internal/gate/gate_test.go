@@ -286,7 +286,7 @@ func TestDecisions(t *testing.T) {
 		"a decider whose bytes nobody checked":           {"item.update", served(func(d map[string]*ServedDecider) { d["d"].Verified = false }), review.Confirm, policy.ReasonDeciderNotVerified, "decider"},
 		"a log that cannot be written blocks a write":    {"item.update", func(f *fixture) { f.records.fail = audit.ErrUnavailable }, review.Block, ReasonAuditUnavailable, "gate"},
 		"a log that cannot be written blocks a read too": {"item.get", func(f *fixture) { f.records.fail = audit.ErrUnavailable }, review.Block, ReasonAuditUnavailable, "gate"},
-		"a full gate blocks at once":                     {"item.get", func(f *fixture) { f.gate.slots = make(chan struct{}) }, review.Block, ReasonOverloaded, "gate"},
+		"a full gate blocks at once":                     {"item.get", func(f *fixture) { f.gate.slots = newSlots(0) }, review.Block, ReasonOverloaded, "gate"},
 		"a gate without policies blocks":                 {"item.get", func(f *fixture) { f.gate.snapshot.Store(nil) }, review.Block, ReasonNotReady, "gate"},
 	}
 	for name, test := range tests {

@@ -107,14 +107,12 @@ func (g *Gate) replay(ctx context.Context, in *input, entry *replay) ([]byte, er
 func (g *Gate) judge(ctx context.Context, in *input, id string) *decision {
 	ctx, span := g.tracer.Start(ctx, "decide", trace.WithAttributes(attribute.String("gatewright.decision", id)))
 	defer span.End()
-	select {
-	case g.slots <- struct{}{}:
-		defer func() { <-g.slots }()
-	default:
+	if !g.slots.take(in.caller.Namespace) {
 		d := &decision{gate: g, in: in, id: id}
 		d.block(ReasonOverloaded, "the gate judges as many calls as it can: call again in a moment", true)
 		return d.record(ctx)
 	}
+	defer g.slots.give(in.caller.Namespace)
 	d := g.decide(ctx, in, id)
 	span.SetAttributes(attribute.String("gatewright.outcome", d.verdict.Outcome.String()), attribute.String("gatewright.reason", string(d.verdict.Reason)))
 	return d

@@ -53,7 +53,7 @@ func newMetrics(r prometheus.Registerer, g *Gate) (*metrics, error) {
 	}
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gatewright_in_flight", Help: "Calls that are being judged.",
-	}, func() float64 { return float64(len(g.slots)) })
+	}, func() float64 { return float64(g.slots.inUse()) })
 	policies := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gatewright_policies", Help: "Policies in force.",
 	}, func() float64 {
