@@ -93,10 +93,10 @@ func TestAttestation(t *testing.T) {
 		keys    []string
 		isValid bool
 	}{
-		"a valid one":                                {token: valid, isValid: true},
-		"by the second of two front doors":           {token: otherDoor.sign(t, attestationType, signedContext(nil)), keys: []string{key, otherKey}, isValid: true},
-		"with the end user that the call names":      {token: valid, changes: func(r *Request) { r.OnBehalfOf = "ada" }, isValid: true},
-		"with another end user than the call names":  {token: valid, changes: func(r *Request) { r.OnBehalfOf = "bob" }},
+		"a valid one":                               {token: valid, isValid: true},
+		"by the second of two front doors":          {token: otherDoor.sign(t, attestationType, signedContext(nil)), keys: []string{key, otherKey}, isValid: true},
+		"with the end user that the call names":     {token: valid, changes: func(r *Request) { r.OnBehalfOf = "ada" }, isValid: true},
+		"with another end user than the call names": {token: valid, changes: func(r *Request) { r.OnBehalfOf = "bob" }},
 		"missing":                                    {token: ""},
 		"not a token":                                {token: "yes, the user agreed"},
 		"by a key that the policy does not name":     {token: otherDoor.sign(t, attestationType, signedContext(nil))},
@@ -155,16 +155,16 @@ func TestWhatIsNotAttestedIsSaidByNobody(t *testing.T) {
 		arguments args
 		want      shown
 	}{
-		"attested words are the user's":        {from(v1alpha1.SourceUser), args{"order": int64(4711)}, allowed},
-		"attested facts are facts":             {from(v1alpha1.SourceFacts), args{"tier": "gold"}, allowed},
-		"words of the caller are not":          {all, args{"order": int64(9999)}, elsewhere},
-		"facts of the caller are not":          {all, args{"x": "platinum quartz"}, elsewhere},
-		"system text of the caller is not":     {all, args{"x": "zebra crossing"}, elsewhere},
-		"tool results of the caller are not":   {all, args{"x": "walrus harbour"}, elsewhere},
-		"rules read the attested words":        {testkit.Rule("r", "user != 'refund order 4711'", orBlock), nil, allowed},
-		"rules read the attested end user":     {testkit.Rule("r", "caller.onBehalfOf != 'ada'", orBlock), nil, allowed},
-		"rules read the attested facts":        {testkit.Rule("r", "facts.tier != 'gold'", orBlock), nil, allowed},
-		"rules read what the caller must deny": {testkit.Rule("r", "facts.claimed == 'platinum quartz'", orBlock), nil, shown{"Block", ReasonRule, "rule:r"}},
+		"attested words are the user's":      {from(v1alpha1.SourceUser), args{"order": int64(4711)}, allowed},
+		"attested facts are facts":           {from(v1alpha1.SourceFacts), args{"tier": "gold"}, allowed},
+		"words of the caller are not":        {all, args{"order": int64(9999)}, elsewhere},
+		"facts of the caller are not":        {all, args{"x": "platinum quartz"}, elsewhere},
+		"system text of the caller is not":   {all, args{"x": "zebra crossing"}, elsewhere},
+		"tool results of the caller are not": {all, args{"x": "walrus harbour"}, elsewhere},
+		"rules read the attested words":      {testkit.Rule("r", "user != 'refund order 4711'", orBlock), nil, allowed},
+		"rules read the attested end user":   {testkit.Rule("r", "caller.onBehalfOf != 'ada'", orBlock), nil, allowed},
+		"rules read the attested facts":      {testkit.Rule("r", "facts.tier != 'gold'", orBlock), nil, allowed},
+		"rules read what the caller claims":  {testkit.Rule("r", "facts.claimed == 'platinum quartz'", orBlock), nil, shown{"Block", ReasonRule, "rule:r"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := compiled(t, "p", append(base, testkit.WithTool("act", read, c.tool))...)

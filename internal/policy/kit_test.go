@@ -15,6 +15,8 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 type args = map[string]any
 
+type answerOf = questions.Answer
+
 // compiled compiles a ToolPolicy that has to be valid.
 func compiled(t testing.TB, name string, options ...testkit.Option) *Compiled {
 	t.Helper()

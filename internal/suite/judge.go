@@ -173,7 +173,7 @@ func (w *Want) compare(got result) []Difference {
 		list("asked", true, *w.Asked, got.asked)
 	}
 	list("missing", w.Missing != nil, w.Missing, got.verdict.Missing)
-	list("wouldBe", w.WouldBe != nil, wanted(w.WouldBe, got.verdict.WouldBe), came(w.WouldBe, got.verdict.WouldBe))
+	list("wouldBe", w.WouldBe != nil, wanted(w.WouldBe), came(w.WouldBe, got.verdict.WouldBe))
 	return all
 }
 
@@ -185,7 +185,7 @@ func listed(list []string) string {
 }
 
 // wanted and came write verdicts in mode Audit alike: of one that is wanted without reason or by, these are left out.
-func wanted(want []WouldBe, _ []policy.AuditVerdict) []string {
+func wanted(want []WouldBe) []string {
 	var out []string
 	for _, w := range want {
 		out = append(out, auditText(w.Policy, w.Outcome, w.Reason, w.By))

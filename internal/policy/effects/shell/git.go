@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"gatewright.dev/gatewright/internal/policy/effects/effect"
@@ -10,7 +11,7 @@ import (
 // (--ext-diff, --textconv, --show-signature) or open a pager are left out.
 const logFlags = "oneline graph all branches? tags? decorate? stat? shortstat numstat name-only name-status patch no-patch " +
 	"max-count= since= until= after= before= author= committer= grep= follow merges no-merges first-parent reverse format= " +
-	"pretty? abbrev-commit date= no-color color? cached staged no-ext-diff no-textconv raw summary word-diff? unified= " +
+	"pretty? abbrev-commit date= no-color color? cached staged no-ext-diff no-textconv raw summary word-diff? unified? " +
 	"diff-filter= ignore-all-space no-renames exit-code quiet left-right cherry-pick"
 
 // gitReads is the table of git's commands that only read. Revisions count as paths, since they may be either.
@@ -18,7 +19,7 @@ var gitReads = map[string]spec{
 	"status":       {short: "sbvz", long: "short branch porcelain? verbose long ignored? untracked-files? show-stash null"},
 	"log":          {short: "pszi", valued: "nGS", long: logFlags, digits: true},
 	"show":         {short: "psz", valued: "n", long: logFlags},
-	"diff":         {short: "pszwbRa", valued: "UGS", long: logFlags},
+	"diff":         {short: "pszwbRa", valued: "GS", maybe: "U", long: logFlags},
 	"shortlog":     {short: "sne", long: "summary numbered email all"},
 	"blame":        {short: "wsefnltpCM", valued: "L", long: "porcelain line-porcelain"},
 	"rev-parse":    {short: "q", long: "abbrev-ref? short? verify show-toplevel git-dir is-inside-work-tree symbolic-full-name show-prefix"},
@@ -26,7 +27,7 @@ var gitReads = map[string]spec{
 	"ls-files":     {short: "cdmoszt", long: "cached deleted modified others exclude-standard stage"},
 	"ls-tree":      {short: "rtdlz", long: "name-only name-status long full-tree"},
 	"cat-file":     {short: "tspe"},
-	"describe":     {long: "tags all always dirty? long abbrev= exact-match"},
+	"describe":     {long: "tags all always dirty? long abbrev? exact-match"},
 	"merge-base":   {short: "a", long: "all is-ancestor"},
 	"name-rev":     {long: "name-only tags"},
 	"for-each-ref": {long: "format= sort= count= merged? contains?"},
@@ -47,6 +48,13 @@ var gitLists = map[string]bool{
 	"remote -v": true, "stash list": true, "worktree list": true, "config -l": true, "config --list": true, "reflog": true,
 }
 
+// checksSignature finds the placeholders of a format that run gpg: %G? and its like.
+func checksSignature(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return strings.Contains(arg, "%G") || strings.Contains(arg, "%(signature")
+	})
+}
+
 // git judges the commands of the tables. -c and other settings can name programs, and an alias is an unknown word. A
 // repository's own configuration can name programs too: whoever may write there runs them by the next git status, so a
 // policy that allows writing should keep paths with .git/ out of it.
@@ -57,7 +65,7 @@ func git(w *walker, args []string) {
 		switch {
 		case args[0] == "--no-pager":
 			args = args[1:]
-		case args[0] == "-C" && len(args) > 1 && w.folder == "":
+		case args[0] == "-C" && len(args) > 1 && w.folder == "" && !w.misplaced(args[1]):
 			w.folder = args[1]
 			w.path(".")
 			args = args[2:]
@@ -66,7 +74,17 @@ func git(w *walker, args []string) {
 			return
 		}
 	}
-	if len(args) == 0 || gitLists[strings.Join(args, " ")] {
+	if len(args) == 0 {
+		return
+	}
+	if gitLists[strings.Join(args, " ")] {
+		if args[0] == "config" { // which lists the user's own settings too
+			w.path("~/.gitconfig")
+		}
+		return
+	}
+	if checksSignature(args) {
+		w.unknown(all, "git runs a program that checks signatures")
 		return
 	}
 	if s, ok := gitReads[args[0]]; ok {

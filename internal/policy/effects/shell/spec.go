@@ -19,6 +19,7 @@ const (
 	text                  // no files
 	nothing               // none at all
 	oneFile               // at most one file; a second would be written
+	environment           // names of variables, if any
 	formatOrEmpty         // at most one, which starts with +
 )
 
@@ -27,6 +28,7 @@ type spec struct {
 	effects effect.Set // zero means a read
 	short   string     // letters without a value
 	valued  string     // letters with a value
+	maybe   string     // letters that take a value only in the same word
 	long    string     // names; one that ends in = takes a value, one that ends in ? may take one after =
 	args    argKind
 	digits  bool                  // -20 is a number of lines
@@ -39,7 +41,10 @@ type spec struct {
 type parsedArgs struct {
 	flags []string // with their dashes, without values
 	rest  []string
-	bad   bool
+	// values are those that stand in a word of their own; late ones come behind the first of rest, where a program that
+	// stops reading flags there takes them for files.
+	values, late []string
+	bad          bool
 }
 
 func (p parsedArgs) has(flags ...string) bool {
@@ -50,7 +55,7 @@ func (p parsedArgs) has(flags ...string) bool {
 func (s spec) split(args []string) parsedArgs {
 	var p parsedArgs
 	for i := 0; i < len(args) && !p.bad; i++ {
-		arg := args[i]
+		arg, at := args[i], i
 		switch {
 		case arg == "--":
 			p.rest = append(p.rest, args[i+1:]...)
@@ -63,8 +68,14 @@ func (s spec) split(args []string) parsedArgs {
 			p.rest = append(p.rest, arg)
 			continue
 		}
-		if i >= len(args) {
+		switch {
+		case i >= len(args):
 			p.bad = true
+		case i > at:
+			p.values = append(p.values, args[i])
+			if len(p.rest) > 0 {
+				p.late = append(p.late, args[i])
+			}
 		}
 	}
 	return p
@@ -102,6 +113,8 @@ func (s spec) letters(p *parsedArgs, letters string) int {
 		p.flags = append(p.flags, flag)
 		switch {
 		case strings.IndexByte(s.short, letters[i]) >= 0:
+		case strings.IndexByte(s.maybe, letters[i]) >= 0:
+			return 0
 		case strings.IndexByte(s.valued, letters[i]) >= 0:
 			if i+1 < len(letters) {
 				return 0
@@ -119,6 +132,10 @@ func (w *walker) spec(s spec, args []string) {
 	p := s.split(args)
 	if p.bad {
 		w.unknown(args, "a flag of a program is not in the table")
+		return
+	}
+	if w.misplaced(p.values...) {
+		w.unknown(args, "a pattern may be more than the value of a flag")
 		return
 	}
 	if s.anyFlag && s.args != text {
@@ -158,13 +175,16 @@ func (w *walker) operands(kind argKind, p parsedArgs, args []string) {
 		}
 	case text:
 		return
+	case environment:
+		w.environment()
+		return
 	case nothing:
 		if len(rest) > 0 {
 			w.unknown(args, "a program has an argument that is not in the table")
 		}
 		return
 	case oneFile:
-		if len(rest) > 1 {
+		if len(rest) > 1 || w.misplaced(rest...) {
 			w.raise(effect.Writes|effect.Deletes, "a program writes its second file")
 		}
 	case formatOrEmpty:
@@ -173,7 +193,7 @@ func (w *walker) operands(kind argKind, p parsedArgs, args []string) {
 		}
 		return
 	}
-	for _, file := range rest {
+	for _, file := range slices.Concat(rest, p.late) {
 		w.path(file)
 	}
 }

@@ -24,6 +24,8 @@ func specialOf(program string) func(*walker, []string) {
 		return cd
 	case "curl":
 		return curl
+	case "env":
+		return env
 	case "find":
 		return find
 	case "git":
@@ -32,14 +34,22 @@ func specialOf(program string) func(*walker, []string) {
 		return jq
 	case "kubectl":
 		return kubectlArgs
+	case "printf":
+		return printf
+	case "ps":
+		return ps
 	case "sed":
 		return sed
+	case "strings":
+		return stringsOf
 	case "tar":
 		return tar
 	case "test":
 		return test
 	case "timeout":
 		return timeout
+	case "tree":
+		return tree
 	case "unzip":
 		return unzip
 	}
@@ -48,7 +58,7 @@ func specialOf(program string) func(*walker, []string) {
 
 // script judges `sh -c 'text'`. Anything else runs a file, or standard input.
 func script(w *walker, args []string) {
-	if len(args) != 2 || args[0] != "-c" {
+	if len(args) != 2 || args[0] != "-c" || w.misplaced(args...) {
 		w.unknown(args, "a shell runs what is not on the command line")
 		return
 	}
@@ -97,7 +107,7 @@ func anyFlag(args []string) bool {
 // cd notes where later paths may start. A second cd would multiply the places.
 func cd(w *walker, args []string) {
 	switch {
-	case len(args) != 1 || args[0] == "" || strings.HasPrefix(args[0], "-"):
+	case len(args) != 1 || args[0] == "" || strings.HasPrefix(args[0], "-") || w.misplaced(args...):
 		w.fail("the folder of cd is not known")
 	case w.folder != "":
 		w.fail("the folder is changed twice")
@@ -110,6 +120,10 @@ func cd(w *walker, args []string) {
 // test judges the plain operators. -v and -R are left out because bash evaluates what they name, and comparisons of
 // anything but numbers because ksh evaluates both sides.
 func test(w *walker, args []string) {
+	if w.misplaced(args...) {
+		w.unknown(args, "a test holds a pattern of file names")
+		return
+	}
 	for i, arg := range args {
 		switch arg {
 		case "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h":
@@ -165,6 +179,9 @@ func find(w *walker, args []string) {
 	for i := start; i < len(args); i++ {
 		arity, ok := findTests[args[i]]
 		switch {
+		case w.misplaced(args[i:]...):
+			w.unknown(args, "a pattern may become an action of find")
+			return
 		case args[i] == "-delete":
 			w.raise(effect.Writes|effect.Deletes, "find deletes")
 		case !ok || i+arity >= len(args):
@@ -177,9 +194,10 @@ func find(w *walker, args []string) {
 
 // sed judges one script of plain commands; in-place editing overwrites.
 func sed(w *walker, args []string) {
-	s := spec{short: "nrEsuzi", valued: "", long: "quiet silent regexp-extended separate unbuffered null-data in-place?"}
+	// The value of --in-place may name another folder, and is left out.
+	s := spec{short: "nrEsuzi", valued: "", long: "quiet silent regexp-extended separate unbuffered null-data in-place"}
 	p := s.split(args)
-	if p.bad || len(p.rest) == 0 || !plainSed(p.rest[0]) {
+	if p.bad || len(p.rest) == 0 || w.misplaced(p.rest[0]) || !plainSed(p.rest[0]) {
 		w.unknown(args, "a script of sed is not plain")
 		return
 	}
@@ -206,14 +224,20 @@ func plainSed(script string) bool {
 	return len(parts) == 4 && strings.Trim(parts[3], "gpIi0123456789") == ""
 }
 
-// awk judges `{print $1, $NF}`, with -F at most. All else is a program.
+// awk judges `{print $1, $NF}`, with -F at most. All else is a program. Behind the program everything is a file.
 func awk(w *walker, args []string) {
-	p := spec{valued: "F"}.split(args)
-	if p.bad || len(p.rest) == 0 || !plainAwk(p.rest[0]) {
+	rest := args
+	switch {
+	case len(rest) > 1 && rest[0] == "-F" && !w.misplaced(rest[1]):
+		rest = rest[2:]
+	case len(rest) > 0 && strings.HasPrefix(rest[0], "-F") && rest[0] != "-F":
+		rest = rest[1:]
+	}
+	if len(rest) == 0 || w.misplaced(rest[0]) || !plainAwk(rest[0]) {
 		w.unknown(args, "a program of awk is not plain")
 		return
 	}
-	for _, file := range p.rest[1:] {
+	for _, file := range rest[1:] {
 		if strings.Contains(file, "=") || strings.HasPrefix(file, "/inet") {
 			w.unknown(args, "a file of awk sets a variable or opens the network")
 			return
@@ -247,9 +271,12 @@ func plainAwk(program string) bool {
 // jq judges a filter without modules.
 func jq(w *walker, args []string) {
 	p := spec{short: "rcsSenRjaMC", long: "raw-output compact-output slurp sort-keys exit-status null-input raw-input join-output tab"}.split(args)
-	if p.bad || len(p.rest) == 0 || strings.Contains(p.rest[0], "import") || strings.Contains(p.rest[0], "include") {
+	if p.bad || len(p.rest) == 0 || w.misplaced(p.rest[0]) || strings.Contains(p.rest[0], "import") || strings.Contains(p.rest[0], "include") {
 		w.unknown(args, "a filter of jq is not plain")
 		return
+	}
+	if strings.Contains(strings.ToLower(p.rest[0]), "env") {
+		w.environment()
 	}
 	for _, file := range p.rest[1:] {
 		w.path(file)
@@ -258,7 +285,7 @@ func jq(w *walker, args []string) {
 
 // tar lists an archive, or unpacks one into the current folder. A colon in its name would mean another machine.
 func tar(w *walker, args []string) {
-	if len(args) < 2 || strings.Contains(args[1], ":") || anyFlag(args[1:]) {
+	if len(args) < 2 || strings.Contains(args[1], ":") || anyFlag(args[1:]) || w.misplaced(args...) {
 		w.unknown(args, "a flag of a program is not in the table")
 		return
 	}
@@ -276,7 +303,7 @@ func tar(w *walker, args []string) {
 
 // unzip lists an archive.
 func unzip(w *walker, args []string) {
-	if len(args) != 2 || args[0] != "-l" && args[0] != "-v" || anyFlag(args[1:]) {
+	if len(args) != 2 || args[0] != "-l" && args[0] != "-v" || anyFlag(args[1:]) || w.misplaced(args...) {
 		w.unknown(args, "a flag of a program is not in the table")
 		return
 	}
@@ -287,7 +314,7 @@ func unzip(w *walker, args []string) {
 // server to another host.
 func curl(w *walker, args []string) {
 	p := spec{short: "sSfIivk46gG#", valued: "Aem", long: "silent show-error fail head include verbose compressed user-agent= max-time= connect-timeout= retry="}.split(args)
-	if p.bad || len(p.rest) == 0 {
+	if p.bad || len(p.rest) == 0 || w.misplaced(args...) {
 		w.unknown(args, "a flag of a program is not in the table")
 		return
 	}
@@ -309,6 +336,10 @@ func (w *walker) url(text string) {
 
 // kubectlArgs leaves kubectl to its own parser.
 func kubectlArgs(w *walker, args []string) {
+	if w.misplaced(args...) {
+		w.unknown(args, "kubectl: a word is a pattern of file names")
+		return
+	}
 	r := kubectl.Args(args)
 	if !r.Parsed {
 		w.unknown(args, "kubectl: "+r.Why)

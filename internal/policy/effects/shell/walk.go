@@ -19,6 +19,8 @@ type walker struct {
 	// folder is the target of the one cd that a command line may hold. Whether it ran when a later path is used is not
 	// decided here: such a path counts twice.
 	folder string
+	// patterns are the words of the command at hand that the shell may replace by any number of file names.
+	patterns map[string]bool
 }
 
 // raise adds effects and keeps the first reason.
@@ -146,6 +148,7 @@ func (w *walker) call(c *syntax.CallExpr) {
 		w.fail("a variable is set")
 	}
 	var args []string
+	w.patterns = map[string]bool{}
 	for i, word := range c.Args {
 		arg, err := words.Literal(word)
 		switch {
@@ -153,13 +156,14 @@ func (w *walker) call(c *syntax.CallExpr) {
 			w.fail(err.Error())
 		case arg.Glob && i == 0:
 			w.fail("the program is a pattern of file names")
-		case arg.GlobFirst:
+		case arg.GlobFirst || arg.Glob && strings.HasPrefix(arg.Text, "-"):
 			w.fail("a pattern may become a flag")
 		case arg.Glob && hidesParent(arg.Text):
 			w.fail("a pattern may lead upwards")
 		default:
 			if arg.Glob { // whatever the program does with them, the names of files are read
 				w.path(arg.Text)
+				w.patterns[arg.Text] = true
 			}
 			args = append(args, arg.Text)
 			continue
@@ -185,6 +189,10 @@ func hidesParent(pattern string) bool {
 func (w *walker) program(args []string) {
 	folder, name := path.Split(args[0])
 	w.r.Programs = append(w.r.Programs, name)
+	if w.patterns[args[0]] {
+		w.fail("the program is a pattern of file names")
+		return
+	}
 	switch folder {
 	case "", "/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/":
 	default:
@@ -202,6 +210,15 @@ func (w *walker) program(args []string) {
 	}
 	w.spec(spec, args[1:])
 }
+
+// misplaced tells whether a pattern stands among words that mean something by their place. One pattern may become many
+// words, and any of them a script, a value or a command.
+func (w *walker) misplaced(args ...string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool { return w.patterns[arg] })
+}
+
+// environment notes that a program shows variables, where credentials are kept.
+func (w *walker) environment() { w.path("/proc/self/environ") }
 
 // unknown is the worst, and takes every argument for a path.
 func (w *walker) unknown(args []string, why string) {
