@@ -172,11 +172,7 @@ func ask(ctx context.Context, call *review.ToolCallReview, o checkOptions) (*rev
 
 func readAnswer(status int, data []byte, uid string) (*review.Response, error) {
 	if status != http.StatusOK {
-		var e review.Error
-		if err := json.Unmarshal(data, &e); err != nil || e.Code == "" {
-			return nil, fmt.Errorf("the gate answered HTTP %d", status)
-		}
-		return nil, fmt.Errorf("the gate answered HTTP %d %s %s: %s", status, e.Code, e.Field, e.Message)
+		return nil, refusal(status, data)
 	}
 	var answer review.ToolCallReview
 	if err := json.Unmarshal(data, &answer); err != nil {

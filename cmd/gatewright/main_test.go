@@ -55,6 +55,12 @@ func command(t *testing.T, stdin string, args ...string) (out, errs string, code
 // serving starts a gate on a free port and returns its address.
 func serving(t *testing.T, manifests string) string {
 	t.Helper()
+	return servingWith(t, manifests, filepath.Join(t.TempDir(), "secret"))
+}
+
+// servingWith keeps the approver's secret in a file that the test knows.
+func servingWith(t *testing.T, manifests, secret string) string {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	address := make(chan net.Addr, 1)
 	done := make(chan error, 1)
@@ -62,7 +68,7 @@ func serving(t *testing.T, manifests string) string {
 	go func() {
 		done <- serve.Run(ctx, serve.Config{
 			Manifests: manifests, Listen: "127.0.0.1:0", Caller: "agents/agent", Version: "test",
-			AuditLog: filepath.Join(work, "audit.jsonl"), ApprovalLog: filepath.Join(work, "approvals.jsonl"),
+			AuditLog: filepath.Join(work, "audit.jsonl"), ApprovalLog: filepath.Join(work, "approvals.jsonl"), ApproverSecret: secret,
 			Listening: func(a net.Addr) { address <- a },
 		})
 	}()

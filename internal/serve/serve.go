@@ -38,6 +38,8 @@ type Config struct {
 	AuditLog string
 	// ApprovalLog is the file that approvals are kept in.
 	ApprovalLog string
+	// ApproverSecret is a file with the secret by which a person decides approvals. It is made if it is not there.
+	ApproverSecret string
 	// Version of the binary, in records.
 	Version string
 	// Log takes what an operator acts on.
@@ -54,6 +56,7 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.Caller, "caller", "default/default", "service account that every request counts for when there is no token file, as NAMESPACE/NAME")
 	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in")
 	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
+	f.StringVar(&c.ApproverSecret, "approver-secret", "gatewright-approver-secret", "file with the secret by which a person decides approvals; made, readable by its owner only, if it is not there")
 }
 
 // Validate says what is wrong with the configuration, with field and remedy.
@@ -113,10 +116,14 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, g, registry)
+	desk, err := newDesk(c.ApproverSecret, approvals, c.Log)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, g, registry, desk)
 }
 
-func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry) error {
+func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry, desk *desk) error {
 	source := newSource(c.Manifests, g, c.Log)
 	defer source.close()
 	if err := source.load(); err != nil {
@@ -137,7 +144,7 @@ func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Reg
 		defer close(watched)
 		source.watch(watching)
 	}()
-	err = gate.Serve(ctx, listener, g.Routes(registry))
+	err = gate.Serve(ctx, listener, c.routes(g.Routes(registry), desk))
 	stop()
 	<-watched
 	return err

@@ -3,8 +3,10 @@ package serve
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -98,14 +100,12 @@ func (s *source) policies(set *manifest.Set) []*policy.Compiled {
 // watch reads the folder again when something in it has changed.
 func (s *source) watch(ctx context.Context) {
 	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer w.Close() //nolint:errcheck // nothing is left to do with it
-		err = w.Add(s.folder)
-	}
 	if err != nil {
 		s.log.Error("folder cannot be watched: restart to read changes", "error", err)
 		return
 	}
+	defer w.Close() //nolint:errcheck // nothing is left to do with it
+	s.watchFolders(w)
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
 	for {
@@ -117,10 +117,24 @@ func (s *source) watch(ctx context.Context) {
 		case err := <-w.Errors:
 			s.log.Error("watching manifests", "error", err)
 		case <-quiet.C:
+			s.watchFolders(w)
 			if err := s.load(); err != nil {
 				s.log.Error("manifests could not be read, the policies in force stay", "error", err)
 			}
 		}
+	}
+}
+
+// watchFolders watches the folder and those below it, new ones too: a watch is for one folder only.
+func (s *source) watchFolders(w *fsnotify.Watcher) {
+	err := filepath.WalkDir(s.folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return w.Add(path)
+	})
+	if err != nil {
+		s.log.Error("folder cannot be watched whole: restart to read changes", "error", err)
 	}
 }
 

@@ -5,6 +5,9 @@ import "strings"
 // flagSet names the flags that a command may have: true means that a value follows.
 type flagSet map[string]bool
 
+// attached are the flags whose value is not taken from the next word: without an equals sign they have one of their own.
+var attached = map[string]bool{"dry-run": true, "cascade": true, "validate": true}
+
 // shorthands are the one-letter names. A letter means different flags to different commands, so a command's own
 // letters are part of its flag set, written "f:filename".
 func (f flagSet) short(letter byte) (string, bool) {
@@ -91,6 +94,8 @@ func (p *parsed) long(text string, next []string, flags flagSet) int {
 		p.set(name, value, valued)
 	case !valued:
 		p.set(name, "true", false)
+	case attached[name]:
+		p.set(name, "true", true)
 	case len(next) == 0:
 		p.problem = "a flag has no value"
 	default:

@@ -22,7 +22,8 @@ type Result struct {
 	Why string
 	// Verb is the command, with its second word where it has one: get, rollout restart, auth can-i.
 	Verb string
-	// Resources are the kinds of objects, in lower case and plural where kubectl has a short or singular name.
+	// Resources are the kinds of objects, in lower case and plural where kubectl has a short or singular name. AnyKind is
+	// among them where a manifest names the kinds, since it is not read.
 	Resources []string
 	// Names are the names of objects.
 	Names []string
@@ -32,6 +33,9 @@ type Result struct {
 	// Paths are the files that are read.
 	Paths []string
 }
+
+// AnyKind stands for the kinds of objects in a manifest.
+const AnyKind = "*"
 
 // maxItems bounds each list of a result, so that a policy that walks one has a bounded cost.
 const maxItems = 256
@@ -80,6 +84,9 @@ func Args(args []string) Result {
 		return unparsed(p.problem)
 	}
 	r := Result{Effects: command.effects, Parsed: true, Verb: verb, Why: command.why(verb)}
+	if command.effects.IsRead() && len(p.values("filename")) > 0 {
+		return unparsed("a manifest may name any object, a secret included")
+	}
 	r.Namespace, r.AllNamespaces = p.last("namespace"), p.last("all-namespaces") == "true"
 	if problem := r.targets(command.args, p); problem != "" {
 		return unparsed(problem)
@@ -126,6 +133,9 @@ func verbOf(args []string) (verb string, rest []string) {
 
 // targets fills in what the command is about.
 func (r *Result) targets(kind argKind, p parsed) string {
+	if len(p.values("filename")) > 0 {
+		r.Resources = append(r.Resources, AnyKind)
+	}
 	for _, file := range p.values("filename") {
 		if strings.Contains(file, "://") {
 			return "a manifest comes from the network"
@@ -144,7 +154,7 @@ func (r *Result) targets(kind argKind, p parsed) string {
 	case pods:
 		return r.objects(p.args, "pods")
 	case nodes:
-		r.Resources, r.Names = []string{"nodes"}, p.args
+		r.Resources, r.Names = append(r.Resources, "nodes"), p.args
 	case newObject:
 		return r.created(p.args)
 	case objects:
@@ -165,6 +175,9 @@ func (r *Result) created(args []string) string {
 	}
 	if args[0] == "token" {
 		return "a credential is issued"
+	}
+	if !creatable[strings.ToLower(args[0])] {
+		return "a kind to create is not in the table" // kubectl runs a plugin of that name
 	}
 	r.Names = append(r.Names, args[1:]...)
 	return ""

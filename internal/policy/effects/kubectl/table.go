@@ -106,6 +106,18 @@ var commands = map[string]command{
 	"drain":  {deletes, nodes, flags("force grace-period= ignore-daemonsets delete-emptydir-data disable-eviction dry-run= pod-selector= selector= timeout= skip-wait-for-delete-timeout= chunk-size="), nil},
 }
 
+// creatable are the kinds that kubectl creates without a manifest, with their aliases.
+var creatable = set("clusterrole clusterrolebinding configmap cm cronjob cj deployment deploy ingress ing job namespace ns " +
+	"poddisruptionbudget pdb priorityclass pc quota resourcequota role rolebinding secret service svc serviceaccount sa")
+
+func set(list string) map[string]bool {
+	names := map[string]bool{}
+	for _, name := range strings.Fields(list) {
+		names[name] = true
+	}
+	return names
+}
+
 // shortNames gives the plural of kubectl's built-in short and singular names.
 var shortNames = plurals("po pod pods", "svc service services", "secret secrets", "cm configmap configmaps",
 	"deploy deployment deployments", "ds daemonset daemonsets", "sts statefulset statefulsets", "rs replicaset replicasets",

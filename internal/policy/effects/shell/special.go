@@ -176,12 +176,13 @@ func find(w *walker, args []string) {
 	if start == 0 {
 		w.path(".")
 	}
+	if w.misplaced(args[start:]...) {
+		w.unknown(args, "a pattern may become an action of find")
+		return
+	}
 	for i := start; i < len(args); i++ {
 		arity, ok := findTests[args[i]]
 		switch {
-		case w.misplaced(args[i:]...):
-			w.unknown(args, "a pattern may become an action of find")
-			return
 		case args[i] == "-delete":
 			w.raise(effect.Writes|effect.Deletes, "find deletes")
 		case !ok || i+arity >= len(args):
@@ -238,8 +239,8 @@ func awk(w *walker, args []string) {
 		return
 	}
 	for _, file := range rest[1:] {
-		if strings.Contains(file, "=") || strings.HasPrefix(file, "/inet") {
-			w.unknown(args, "a file of awk sets a variable or opens the network")
+		if strings.Contains(file, "=") || strings.HasPrefix(file, "/inet") || strings.HasPrefix(file, "-") && file != "-" {
+			w.unknown(args, "a file of awk sets a variable, opens the network, or may be a flag")
 			return
 		}
 		w.path(file)
