@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -194,7 +193,7 @@ func printChecked(w io.Writer, results []checked) error {
 		}
 		d := r.Response.Decision
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\n", cell(r.Tool), cell(d.Class), r.Response.Outcome, cell(r.Response.By), cell(r.Response.Reason),
-			cell(answersText(d.Answers)), d.Milliseconds)
+			cell(review.AnswersText(d.Answers)), d.Milliseconds)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -221,20 +220,4 @@ func cell(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func answersText(answers map[string]review.Answer) string {
-	var parts []string
-	for name, a := range answers {
-		switch {
-		case a.Probability != nil:
-			parts = append(parts, fmt.Sprintf("%s %.2f", name, *a.Probability))
-		case a.Score != nil:
-			parts = append(parts, fmt.Sprintf("%s %.2f", name, *a.Score))
-		default:
-			parts = append(parts, name+" "+a.Choice)
-		}
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, " ")
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/google/uuid"
@@ -69,26 +68,11 @@ func row(t io.Writer, tool string, r *review.Response, mark string) {
 	if class == "" {
 		class = "-"
 	}
-	_, _ = fmt.Fprintf(t, "%q\t%s\t%s\t%s\t%s\t%s\t%.2f%s\n", tool, class, r.Outcome, r.By, r.Reason, answers(r.Decision.Answers), r.Decision.Milliseconds, mark)
-}
-
-func answers(all map[string]review.Answer) string {
-	var parts []string
-	for name, a := range all {
-		switch {
-		case a.Probability != nil:
-			parts = append(parts, fmt.Sprintf("%s=%.2f", name, *a.Probability))
-		case a.Score != nil:
-			parts = append(parts, fmt.Sprintf("%s=%.2f", name, *a.Score))
-		default:
-			parts = append(parts, name+"="+a.Choice)
-		}
+	answers := review.AnswersText(r.Decision.Answers)
+	if answers == "" {
+		answers = "-"
 	}
-	if parts == nil {
-		return "-"
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, " ")
+	_, _ = fmt.Fprintf(t, "%q\t%s\t%s\t%s\t%s\t%s\t%.2f%s\n", tool, class, r.Outcome, r.By, r.Reason, answers, r.Decision.Milliseconds, mark)
 }
 
 // showPublic sends public cases, which their authors have labelled, and prints how the decisions compare.

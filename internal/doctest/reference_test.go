@@ -305,24 +305,66 @@ func TestExitCodesAreComplete(t *testing.T) {
 	same(t, "exit codes", want, keys(table(t, "docs/reference/cli.md", "Exit codes")))
 }
 
-var flagLine = regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[\w-]+)`)
+var (
+	flagLine    = regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[\w-]+)`)
+	commandLine = regexp.MustCompile(`(?m)^  (\w+)  `)
+)
 
-// TestFlagsAreComplete compares the tables of flags with what the commands say themselves.
-func TestFlagsAreComplete(t *testing.T) {
-	for _, command := range []string{"serve", "check", "explain", "test", "model pin"} {
-		t.Run(command, func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), filepath.Join(binaries, "gatewright"), append(strings.Fields(command), "--help")...).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, flags, _ := strings.Cut(string(out), "Flags:")
-			var want []string
-			for _, found := range flagLine.FindAllStringSubmatch(flags, -1) {
-				if found[1] != "--help" {
-					want = append(want, found[1])
-				}
-			}
-			same(t, "flags", want, keys(table(t, "docs/reference/cli.md", "gatewright "+command)))
-		})
+// TestCommandsAreComplete compares the sections and flags with what the commands say themselves.
+func TestCommandsAreComplete(t *testing.T) {
+	const page = "docs/reference/cli.md"
+	var want, got []string
+	for _, command := range commands(t) {
+		want = append(want, "gatewright "+strings.Join(command, " "))
 	}
+	for _, line := range strings.Split(read(t, page), "\n") {
+		if heading, ok := strings.CutPrefix(line, "## gatewright "); ok {
+			got = append(got, "gatewright "+heading)
+		}
+	}
+	same(t, "commands", want, got)
+	for _, command := range commands(t) {
+		flags := flagsOf(help(t, command...))
+		if len(flags) > 0 {
+			name := "gatewright " + strings.Join(command, " ")
+			same(t, "flags of "+name, flags, keys(table(t, page, name)))
+		}
+	}
+}
+
+// commands returns every command that does something, subcommands in place of their parent.
+func commands(t *testing.T, parent ...string) [][]string {
+	t.Helper()
+	_, list, found := strings.Cut(help(t, parent...), "Available Commands:")
+	if !found {
+		return [][]string{parent}
+	}
+	list, _, _ = strings.Cut(list, "Flags:")
+	var out [][]string
+	for _, name := range commandLine.FindAllStringSubmatch(list, -1) {
+		if name[1] != "help" && name[1] != "completion" {
+			out = append(out, commands(t, append(slices.Clone(parent), name[1])...)...)
+		}
+	}
+	return out
+}
+
+func help(t *testing.T, command ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(binaries, "gatewright"), append(command, "--help")...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func flagsOf(help string) []string {
+	_, flags, _ := strings.Cut(help, "\nFlags:")
+	var out []string
+	for _, found := range flagLine.FindAllStringSubmatch(flags, -1) {
+		if found[1] != "--help" {
+			out = append(out, found[1])
+		}
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package sqltext
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -55,6 +56,9 @@ func postgres(text string) Result {
 	var c collector
 	for _, stmt := range tree.Stmts {
 		c.message(stmt.GetStmt().ProtoReflect())
+	}
+	if c.calls.hidden() {
+		c.fail("a column of a function's result may be a call")
 	}
 	return c.result()
 }
@@ -130,6 +134,16 @@ func (c *collector) details(node any) {
 		c.builtin(n.Names, pgTypes, "a type is not in the table")
 	case *pgast.A_Expr:
 		c.builtin(n.Name, pgOperators, "an operator is not in the table")
+	case *pgast.A_Indirection:
+		if slices.ContainsFunc(n.Indirection, isName) {
+			c.fail("a field of an expression may be a call")
+		}
+	case *pgast.ColumnRef:
+		c.calls.column(n.Fields)
+	case *pgast.RangeFunction:
+		if !c.calls.function(n) {
+			c.fail("a function among the tables has no name")
+		}
 	case *pgast.SubLink:
 		if len(n.OperName) > 0 {
 			c.builtin(n.OperName, pgOperators, "an operator is not in the table")

@@ -111,6 +111,7 @@ type collector struct {
 	unknown    bool
 	statements []string
 	tables     []string
+	calls      attributes
 }
 
 // raise adds effects and keeps the first reason.
@@ -131,6 +132,7 @@ func (c *collector) fail(why string) {
 func (c *collector) explain(inner collector, run bool) {
 	c.statements = append(c.statements, inner.statements...)
 	c.tables = append(c.tables, inner.tables...)
+	c.calls.add(inner.calls)
 	planned := !run && !inner.unknown
 	for _, kind := range inner.statements {
 		planned = planned && plannable[kind]
