@@ -62,7 +62,8 @@ tidy: ## bring go.mod and go.sum in line with the imports
 ##@ Check
 
 .PHONY: test
-test: ## run every test with the race detector, then those of the clients
+test: ## run every test with the race detector, then those of the clients; installs what is missing
+	@hack/prepare.sh
 	@$(call say,Go: unit and schema tests with the race detector; the first run compiles for some minutes)
 	@$(GO) test -race ./...
 	@$(call say,clients: Go - Python - JavaScript)

@@ -232,7 +232,7 @@ func (s *session) serve(t *testing.T, p step) string {
 	t.Helper()
 	s.stop(t)
 	command := strings.TrimSpace(strings.TrimSuffix(p.command, "&")) + " --listen 127.0.0.1:0"
-	s.gate = exec.Command("bash", "-c", "exec "+command) //nolint:noctx // ends with the session
+	s.gate = exec.Command("bash", "-c", "exec "+command)
 	s.gate.Dir, s.gate.Env = s.dir, s.env()
 	var errs strings.Builder
 	s.gate.Stderr = &errs
@@ -268,7 +268,7 @@ func ready(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close() //nolint:errcheck // nothing is read
+	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the gate is not ready: HTTP %d", answer.StatusCode)
 	}
@@ -289,10 +289,10 @@ func (s *session) stop(t *testing.T) {
 
 var blanks = regexp.MustCompile(`[ \t]+`)
 
-// compare holds the output that a page shows against the real one. Columns may have other widths. A page that shows no
+// compare holds the output that a page shows against what was printed. Columns may have other widths. A page that shows no
 // output promises none.
-func compare(shown []string, real string) string {
-	want, got := clean(shown), clean(strings.Split(real, "\n"))
+func compare(shown []string, printed string) string {
+	want, got := clean(shown), clean(strings.Split(printed, "\n"))
 	if len(want) == 0 || matches(want, got) {
 		return ""
 	}

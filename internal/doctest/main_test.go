@@ -34,7 +34,7 @@ func build(run func() int) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder of the system's temporary files
+	defer os.RemoveAll(dir)
 	command := exec.Command("go", "build", "-o", filepath.Join(dir, "gatewright"), "./cmd/gatewright")
 	command.Dir, command.Stderr = root, os.Stderr
 	if err := command.Run(); err != nil {

@@ -50,7 +50,7 @@ func constants(t *testing.T, dir, typeName string) map[string]string {
 				continue
 			}
 			for _, s := range decl.Specs {
-				spec := s.(*ast.ValueSpec) //nolint:forcetypeassert,errcheck // a constant declaration holds nothing else
+				spec := s.(*ast.ValueSpec) //nolint:forcetypeassert // a constant declaration holds nothing else
 				if nameOf(spec.Type) != typeName {
 					continue
 				}
@@ -117,7 +117,7 @@ func table(t *testing.T, page, heading string) map[string][]string {
 			continue
 		}
 		var cells []string
-		for _, cell := range strings.Split(strings.Trim(strings.ReplaceAll(line, `\|`, "\x00"), "|"), "|") {
+		for cell := range strings.SplitSeq(strings.Trim(strings.ReplaceAll(line, `\|`, "\x00"), "|"), "|") {
 			cells = append(cells, strings.TrimSpace(strings.ReplaceAll(cell, "\x00", "|")))
 		}
 		code := codeSpan.FindStringSubmatch(cells[0])
@@ -221,6 +221,25 @@ func TestCodesAreComplete(t *testing.T) {
 	same(t, "codes of bodies", slices.DeleteFunc(bodies, func(c string) bool { return c == "TooLarge" }), keys(table(t, page, "Codes of a body that is not read")))
 }
 
+// TestDeskCodesAreComplete compares the codes of the approver's desk with the page: each is there or among the gate's own.
+func TestDeskCodesAreComplete(t *testing.T) {
+	const page = "docs/reference/http-errors.md"
+	known := table(t, page, "Codes of the gate")
+	var want []string
+	for _, file := range sourceOf(t, "internal/serve") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && nameOf(call.Fun) == "refuse" && len(call.Args) == 4 {
+				if code := text(t, call.Args[2]); known[code] == nil {
+					want = append(want, code)
+				}
+			}
+			return true
+		})
+	}
+	slices.Sort(want)
+	same(t, "codes of the desk", slices.Compact(want), keys(table(t, page, "Codes of the approver's desk")))
+}
+
 // TestMetricsAreComplete compares the table of metrics with what is registered: names and labels, both ways.
 func TestMetricsAreComplete(t *testing.T) {
 	var want, got []string
@@ -317,7 +336,7 @@ func TestCommandsAreComplete(t *testing.T) {
 	for _, command := range commands(t) {
 		want = append(want, "gatewright "+strings.Join(command, " "))
 	}
-	for _, line := range strings.Split(read(t, page), "\n") {
+	for line := range strings.SplitSeq(read(t, page), "\n") {
 		if heading, ok := strings.CutPrefix(line, "## gatewright "); ok {
 			got = append(got, "gatewright "+heading)
 		}

@@ -55,6 +55,10 @@ func TestPostgres(t *testing.T) {
 		"a parameter":                    {"SELECT * FROM t WHERE a = $1", read, "select", "t"},
 		"a name in quotes":               {`SELECT * FROM "T""x"`, read, "select", `T"x`},
 		"a long list":                    {"SELECT * FROM t WHERE a IN (1" + strings.Repeat(",2", 9000) + ")", read, "select", "t"},
+		"columns of a function":          {"SELECT g.n, g.ordinality FROM generate_series(1, 2) WITH ORDINALITY g(n)", read, "select", ""},
+		"the column of a function":       {"SELECT g.g FROM generate_series(1, 2) g", read, "select", ""},
+		"columns that a function names":  {"SELECT e.key, e.value ->> 'a', t.x[1], (t.y).* FROM t, jsonb_each(t.x) e", read, "select", "t"},
+		"a column of a subquery":         {"SELECT s.pg_read_file FROM (SELECT 1 AS pg_read_file) s", read, "select", ""},
 		"an insertion":                   {"INSERT INTO t (a) VALUES (1) ON CONFLICT DO NOTHING RETURNING a", write, "insert select", "t"},
 		"a change":                       {"UPDATE t SET a = a + 1 WHERE b", write, "update", "t"},
 		"a new table":                    {"CREATE TABLE t (a int PRIMARY KEY, b text DEFAULT 'x')", write, "create", "t"},
@@ -107,7 +111,12 @@ func TestPostgresWorst(t *testing.T) {
 		"code": "DO $$ BEGIN DELETE FROM t; END $$", "a call": "CALL p()", "a prepared statement": "PREPARE x AS DELETE FROM t", "a run statement": "EXECUTE x", "a plan of a run statement": "EXPLAIN EXECUTE x",
 		"a function made": "CREATE FUNCTION f() RETURNS int AS 'x' LANGUAGE sql", "rights given": "GRANT ALL ON t TO x", "an extension": "CREATE EXTENSION dblink", "a message": "NOTIFY x", "a cursor": "DECLARE c CURSOR FOR SELECT 1",
 		"a system setting": "ALTER SYSTEM SET a = b", "a loaded library": "LOAD 'x'", "a sample": "SELECT * FROM t TABLESAMPLE evil(1)",
-		"a query and a call": "SELECT 1; CALL p()", "an expression of an index": "CREATE INDEX ON t (f(a))",
+		"a call as field": "SELECT ('/etc/passwd'::text).pg_read_file", "a call as field of an element": "SELECT (ARRAY['/x'])[1].pg_read_file", "a call as field of a column": "SELECT (s.a).pg_read_file FROM t s",
+		"a call as column": "SELECT x.pg_read_file FROM unnest(ARRAY['/x']) x", "a call as column, planned": "EXPLAIN SELECT x.pg_sleep FROM generate_series(1, 2) x", "a call as column of an unnamed function": "SELECT unnest.pg_read_file FROM unnest(ARRAY['/x'])",
+		"a call by the name of the alias": "SELECT pg_read_file.pg_read_file FROM jsonb_array_elements_text('[1]') AS pg_read_file", "a call by an alias with columns": "SELECT pg_sleep.pg_sleep FROM generate_series(1, 2) pg_sleep(x)",
+		"a call on an expression of the grammar": `SELECT "coalesce".pg_read_file FROM coalesce('/x')`, "a call behind rows from": "SELECT g.pg_sleep FROM ROWS FROM (generate_series(1, 2), unnest(ARRAY[1])) g",
+		"a call where another query has the column": "SELECT x.pg_read_file FROM unnest(ARRAY['/x']) x, (SELECT x.pg_read_file FROM unnest(ARRAY['/x']) x(pg_read_file)) z",
+		"a query and a call":                        "SELECT 1; CALL p()", "an expression of an index": "CREATE INDEX ON t (f(a))",
 	} {
 		t.Run(name, func(t *testing.T) { wantWorst(t, text, sqltext.Postgres) })
 	}

@@ -15,7 +15,7 @@ import (
 const MaxLength = 64 << 10
 
 // maxOpenings bounds the characters that can open a nested construct: the parser recurses once for each, and 65536
-// round brackets cost it a second and 256 MiB of stack.
+// brackets of one kind cost it a second and 256 MiB of stack.
 const maxOpenings = 1000
 
 // Why a text or a word is refused.
@@ -46,7 +46,7 @@ func Parse(text string) (*syntax.File, error) {
 	if !printable(text) {
 		return nil, ErrCharacters
 	}
-	if strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "`") > maxOpenings {
+	if strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "[")+strings.Count(text, "`") > maxOpenings {
 		return nil, ErrNested
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
