@@ -21,7 +21,7 @@ func newExplain() *cobra.Command {
 		Use:   "explain --manifests DIR -f call.json",
 		Short: "Judge a call on the spot and show every step",
 		Long: "Judges a ToolCallReview by the manifests in a folder, without a gate, and shows how each policy came to what it says.\n" +
-			"Nothing is recorded and nobody is asked. Exit status 0 whatever the outcome.",
+			"Nothing is recorded and no person is asked; a decider that a policy names is. Exit status 0 whatever the outcome.",
 		Example: "  gatewright explain --manifests config/samples --caller agents/assistant -f testdata/calls/pods-are-listed.json",
 		Args:    cobra.NoArgs,
 	}

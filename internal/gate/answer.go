@@ -26,7 +26,7 @@ func (d *decision) response() *review.Response {
 	}
 	if d.judgement != nil {
 		r.Decision.Class, r.Decision.Base = d.judgement.Class()
-		r.Decision.Policies = d.judgement.Policies()
+		r.Decision.Policies = d.policies
 	}
 	if d.decider != "" {
 		r.Decision.PromptVersion = promptVersion

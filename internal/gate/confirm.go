@@ -174,7 +174,7 @@ func (d *decision) pendingCall() (approval.Call, error) {
 	b.ConfirmReasons = d.verdict.ConfirmKeys()
 	call := approval.Call{
 		Binding: b, Message: d.judgement.ConfirmMessage(), Arguments: arguments, Sources: sourceTexts(d.judgement.Sources()),
-		Answers: answerTexts(d.judgement), Fingerprint: d.fingerprint, Policies: d.judgement.Policies(),
+		Answers: answerTexts(d.judgement), Fingerprint: d.fingerprint, Policies: d.policies,
 		ExpiresAt: r.Now.Add(time.Duration(d.terms.Approvals.TTLSeconds) * time.Second),
 	}
 	call.Class, call.Base = d.judgement.Class()

@@ -37,6 +37,7 @@ type decision struct {
 	id        string
 	judgement *policy.Judgement
 	terms     policy.Terms
+	policies  []string
 	digest    string // of the policies in force for this tool
 	verdict   policy.Verdict
 
@@ -66,7 +67,7 @@ func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
 		return d.record(ctx)
 	}
 	d.judgement = snapshot.Policies.Judge(ctx, &in.request)
-	d.terms = d.judgement.Terms()
+	d.terms, d.policies = d.judgement.Terms(), d.judgement.Policies()
 	d.digest = "sha256:" + d.judgement.PolicyDigest()
 
 	approved, settled := d.lookUpApproval(ctx)
@@ -236,7 +237,7 @@ const auditTimeout = 5 * time.Second
 func (d *decision) auditRecord() *audit.Record {
 	in, v := d.in, &d.verdict
 	r := &audit.Record{
-		Time: d.gate.options.Clock.Now(), ID: d.id, UID: in.review.UID,
+		Time: d.gate.options.Clock.Now(), ID: d.id, UID: in.review.UID, RequestDigest: digestText(&in.body),
 		Caller:     audit.Caller{Namespace: in.caller.Namespace, ServiceAccount: in.caller.ServiceAccount},
 		OnBehalfOf: in.request.OnBehalfOf, Tool: in.request.Tool, Server: in.request.Server,
 		Outcome: outcome(v.Outcome), Reason: string(v.Reason), By: v.By,
@@ -250,7 +251,7 @@ func (d *decision) auditRecord() *audit.Record {
 	}
 	if d.judgement != nil {
 		r.Class, r.Base = d.judgement.Class()
-		r.Policies = d.judgement.Policies()
+		r.Policies = d.policies
 		r.Answers = d.answers()
 	}
 	if d.decider != "" {
@@ -259,6 +260,9 @@ func (d *decision) auditRecord() *audit.Record {
 	r.Obligations, r.WouldBe = obligations(v.Obligations), wouldBe(v.WouldBe)
 	if d.approval != nil {
 		r.Approval = &audit.Approval{Name: d.approval.Name}
+		if decided := d.approval.Decision; decided != nil {
+			r.Approval.By, r.Approval.Outcome = decided.By, string(decided.Outcome)
+		}
 	}
 	return r
 }
@@ -268,7 +272,8 @@ var errNoDecision = errors.New("nothing decided this call")
 
 // retryable says whether the same call can be answered otherwise without anybody changing anything.
 func (d *decision) retryable() bool {
-	return d.verdict.Outcome != policy.Allow && d.temporary && d.repeats == 0
+	isTemporary := d.temporary || d.verdict.Remedy == policy.RemedyRetry
+	return d.verdict.Outcome != policy.Allow && isTemporary && d.repeats == 0
 }
 
 func outcome(o policy.Outcome) review.Outcome { return review.Outcome(o.API()) }

@@ -25,7 +25,6 @@ const (
 	CodeUIDReused            Code = "UidReused"
 	CodeUnauthorized         Code = "Unauthorized"
 	CodeTooManyRequests      Code = "TooManyRequests"
-	CodeNotReady             Code = "NotReady"
 	CodeInternal             Code = "Internal"
 )
 

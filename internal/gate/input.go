@@ -162,7 +162,17 @@ func digestOf(texts ...string) string {
 		h.Write([]byte(t))
 	}
 	var sum [sha256.Size]byte
-	return "sha256:" + hex.EncodeToString(h.Sum(sum[:0]))
+	h.Sum(sum[:0])
+	return digestText(&sum)
+}
+
+// digestText writes a digest with its algorithm, in one allocation.
+func digestText(sum *[sha256.Size]byte) string {
+	const prefix = "sha256:"
+	var text [len(prefix) + 2*sha256.Size]byte
+	copy(text[:], prefix)
+	hex.Encode(text[len(prefix):], sum[:])
+	return string(text[:])
 }
 
 // stateDigest identifies everything that a decision about this call rests on, apart from policies and the model: the

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,7 +65,13 @@ func (o ServerOptions) fingerprint(kind string, parts ...string) string {
 	if o.Fingerprint != "" {
 		return o.Fingerprint
 	}
-	return fingerprintOf(append([]string{kind, o.expected(), questions.PromptVersion}, parts...)...)
+	parts = append([]string{kind, o.expected(), questions.PromptVersion}, parts...)
+	for _, t := range []questions.Type{questions.YesNo, questions.Choice, questions.Score} {
+		if milli, ok := o.Calibration[t]; ok { // a temperature moves every number
+			parts = append(parts, string(t)+"="+strconv.Itoa(milli))
+		}
+	}
+	return fingerprintOf(parts...)
 }
 
 // endpoint sends bounded requests and reads bounded replies.

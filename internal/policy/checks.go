@@ -61,7 +61,7 @@ func checkAttested(e *evaluation) *Obligation {
 		if !needed {
 			return nil // facts that must be attested are then missing
 		}
-		return objection(Block, ReasonNotAttested, ruleNotAttested, RemedyRetry,
+		return objection(Block, ReasonNotAttested, ruleNotAttested, RemedyChangeArguments,
 			"the policy trusts only context that a front door has signed: send a valid context.attestation")
 	}
 	e.context = context

@@ -20,6 +20,9 @@ type Judgement struct {
 	observed    classOf // by policies in mode Audit
 	disclose    v1alpha1.Disclosure
 	auditOnly   bool
+	// inForceBudget and observedBudget are what expressions may cost. What is only observed has one of its own, so that
+	// it cannot use up what those in force need.
+	inForceBudget, observedBudget budget
 }
 
 // Ask is one request to a decider.
@@ -117,12 +120,15 @@ func survey(selected []*Compiled, c Caller) surroundings {
 	return s
 }
 
-// evaluate looks at the call by each policy, those in force first. What is only observed has a budget of its own, so that
-// it cannot use up what those in force need. It returns how many ToolPolicies are in force, and how many of these have
-// an opinion about the tool.
+// evaluate looks at the call by each policy, those in force first. It returns how many ToolPolicies are in force, and how
+// many of these have an opinion about the tool.
 func (j *Judgement) evaluate(ctx context.Context, selected []*Compiled, around *surroundings) (enforced, listed int) {
+	j.inForceBudget.left, j.observedBudget.left = runLimit, runLimit
 	for _, inForce := range [...]bool{true, false} {
-		cost := &budget{left: runLimit}
+		cost := &j.inForceBudget
+		if !inForce {
+			cost = &j.observedBudget
+		}
 		for _, p := range selected {
 			isEnforced := !p.audit || around.minEnforce && !p.cluster
 			if isEnforced != inForce || !p.selects(j.request.Caller) {

@@ -9,6 +9,7 @@ import (
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/questions"
 )
 
 // EmbeddedHash returns the SHA-256 by which the embedded rule is pinned: it is compiled in, so the hash of what it does
@@ -20,7 +21,8 @@ func embeddedHash(e inference.EmbeddedV0) string {
 }
 
 // connect makes the client for the wire that an external server speaks.
-func connect(x *v1alpha1.ExternalRuntime) (inference.Decider, error) {
+func connect(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
+	x := spec.External
 	transport := inference.NewTransport()
 	if x.CABundle != "" {
 		pool := x509.NewCertPool()
@@ -29,18 +31,33 @@ func connect(x *v1alpha1.ExternalRuntime) (inference.Decider, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	o := inference.ServerOptions{BaseURL: x.URL, Model: x.Model, Transport: transport}
+	o := inference.ServerOptions{BaseURL: x.URL, Model: x.Model, Transport: transport, Calibration: calibration(spec.Calibration)}
 	switch x.Protocol {
 	case v1alpha1.ProtocolSystemOne, "":
 		return inference.NewSystemOne(inference.SystemOneOptions{ServerOptions: o})
 	case v1alpha1.ProtocolLlamaServer:
 		return inference.NewLlamaServer(inference.LlamaServerOptions{ServerOptions: o, Slots: int(x.MaxInFlight)})
 	case v1alpha1.ProtocolOllama:
-		return inference.NewOllama(inference.OllamaOptions{ServerOptions: o})
+		return inference.NewOllama(inference.OllamaOptions{ServerOptions: o, ContextTokens: int(spec.ContextTokens)})
 	case v1alpha1.ProtocolOllamaVerdict:
-		return inference.NewVerdictChat(inference.VerdictChatOptions{ServerOptions: o})
+		return inference.NewVerdictChat(inference.VerdictChatOptions{ServerOptions: o, ContextTokens: int(spec.ContextTokens)})
 	case v1alpha1.ProtocolOpenAIVerdict:
 		return inference.NewOpenAIChat(inference.OpenAIChatOptions{ServerOptions: o})
 	}
 	return nil, fmt.Errorf("spec.external.protocol %q is not known", x.Protocol)
+}
+
+// calibration takes fitted temperatures. They are part of the fingerprint, so thresholds that were set without them do
+// not apply with them.
+func calibration(c *v1alpha1.Calibration) inference.Calibration {
+	if c == nil {
+		return nil
+	}
+	out := inference.Calibration{}
+	for kind, milli := range map[questions.Type]*int32{questions.YesNo: c.YesNoMilli, questions.Choice: c.ChoiceMilli, questions.Score: c.ScoreMilli} {
+		if milli != nil {
+			out[kind] = int(*milli)
+		}
+	}
+	return out
 }

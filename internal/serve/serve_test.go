@@ -250,3 +250,13 @@ func TestDeciders(t *testing.T) {
 		})
 	}
 }
+
+// records returns the lines of the audit log.
+func (s *served) records(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile(s.audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(data)), "\n")
+}

@@ -44,7 +44,7 @@ func (s *source) load() error {
 		return fmt.Errorf("reading manifests: %w", err)
 	}
 	for _, i := range set.Ignored {
-		s.log.Warn("manifest ignored", "file", i.File, "what", fmt.Sprintf("%+v", i))
+		s.log.Info("manifest ignored", "file", i.File, "document", i.Document, "reason", i.Reason)
 	}
 	policies := s.policies(set)
 	snapshot := &gate.Snapshot{Policies: policy.NewSet(policies), Deciders: map[string]*gate.ServedDecider{}}
@@ -148,13 +148,16 @@ func (s *source) close() {
 // embeddedInFlight is how many calls the embedded judge answers at once: it computes and waits for nothing.
 const embeddedInFlight = 256
 
+// longestTimeout is the most that a policy may give a decider; the policy's own is the one that counts.
+const longestTimeout = 10 * time.Second
+
 // serveDecider makes a decider of a manifest.
 func serveDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Guard, error) {
 	decider, err := newDecider(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	options := inference.GuardOptions{MaxInFlight: embeddedInFlight, Languages: m.Spec.Languages}
+	options := inference.GuardOptions{MaxInFlight: embeddedInFlight, Languages: m.Spec.Languages, Timeout: longestTimeout}
 	if m.Spec.External != nil {
 		options.MaxInFlight = int(m.Spec.External.MaxInFlight)
 	}
@@ -175,7 +178,7 @@ func newDecider(m *v1alpha1.DeciderModel) (inference.Decider, error) {
 	case v1alpha1.RuntimeEmbedded:
 		return newEmbedded(m)
 	case v1alpha1.RuntimeExternal:
-		return newExternal(m.Spec.External)
+		return newExternal(&m.Spec)
 	case v1alpha1.RuntimeLlamaCpp, v1alpha1.RuntimeContainer:
 	}
 	return nil, fmt.Errorf("spec.runtime %s is not served by this binary: use Embedded, or External with the address of a server", m.Spec.Runtime)
@@ -193,12 +196,13 @@ func newEmbedded(m *v1alpha1.DeciderModel) (inference.Decider, error) {
 	return e, nil
 }
 
-func newExternal(x *v1alpha1.ExternalRuntime) (inference.Decider, error) {
+func newExternal(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
+	x := spec.External
 	if x.TokenSecretRef != nil {
 		return nil, fmt.Errorf("spec.external.tokenSecretRef: secrets are not there outside of a cluster: run a proxy on loopback that adds the token")
 	}
 	if _, err := url.Parse(x.URL); err != nil {
 		return nil, fmt.Errorf("spec.external.url: %w", err)
 	}
-	return connect(x)
+	return connect(spec)
 }
