@@ -9,7 +9,6 @@ import (
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference"
-	"gatewright.dev/gatewright/internal/questions"
 )
 
 // EmbeddedHash returns the SHA-256 by which the embedded rule is pinned: it is compiled in, so the hash of what it does
@@ -31,7 +30,7 @@ func connect(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	o := inference.ServerOptions{BaseURL: x.URL, Model: x.Model, Transport: transport, Calibration: calibration(spec.Calibration)}
+	o := inference.ServerOptions{BaseURL: x.URL, Model: x.Model, Transport: transport}
 	switch x.Protocol {
 	case v1alpha1.ProtocolSystemOne, "":
 		return inference.NewSystemOne(inference.SystemOneOptions{ServerOptions: o})
@@ -45,19 +44,4 @@ func connect(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
 		return inference.NewOpenAIChat(inference.OpenAIChatOptions{ServerOptions: o})
 	}
 	return nil, fmt.Errorf("spec.external.protocol %q is not known", x.Protocol)
-}
-
-// calibration takes fitted temperatures. They are part of the fingerprint, so thresholds that were set without them do
-// not apply with them.
-func calibration(c *v1alpha1.Calibration) inference.Calibration {
-	if c == nil {
-		return nil
-	}
-	out := inference.Calibration{}
-	for kind, milli := range map[questions.Type]*int32{questions.YesNo: c.YesNoMilli, questions.Choice: c.ChoiceMilli, questions.Score: c.ScoreMilli} {
-		if milli != nil {
-			out[kind] = int(*milli)
-		}
-	}
-	return out
 }

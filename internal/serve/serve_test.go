@@ -218,14 +218,19 @@ func TestDeciders(t *testing.T) {
 		spec v1alpha1.DeciderModelSpec
 		want string // part of the error; empty: it can be used
 	}{
-		"the embedded rule":                   {embedded(EmbeddedHash(), "embedded-v0"), ""},
-		"the embedded rule, another hash":     {embedded(strings.Repeat("0", 64), "embedded-v0"), "sha256"},
-		"another embedded file":               {embedded(EmbeddedHash(), "other"), "only the bundled"},
-		"System One":                          {external(v1alpha1.ProtocolSystemOne, same), ""},
-		"llama-server":                        {external(v1alpha1.ProtocolLlamaServer, same), ""},
-		"Ollama":                              {external(v1alpha1.ProtocolOllama, same), ""},
-		"Ollama with a verdict":               {external(v1alpha1.ProtocolOllamaVerdict, same), ""},
-		"OpenAI with a verdict":               {external(v1alpha1.ProtocolOpenAIVerdict, same), ""},
+		"the embedded rule":               {embedded(EmbeddedHash(), "embedded-v0"), ""},
+		"the embedded rule, another hash": {embedded(strings.Repeat("0", 64), "embedded-v0"), "sha256"},
+		"another embedded file":           {embedded(EmbeddedHash(), "other"), "only the bundled"},
+		"System One":                      {external(v1alpha1.ProtocolSystemOne, same), ""},
+		"llama-server":                    {external(v1alpha1.ProtocolLlamaServer, same), ""},
+		"Ollama":                          {external(v1alpha1.ProtocolOllama, same), ""},
+		"Ollama with a verdict":           {external(v1alpha1.ProtocolOllamaVerdict, same), ""},
+		"OpenAI with a verdict":           {external(v1alpha1.ProtocolOpenAIVerdict, same), ""},
+		"temperatures for another model": {func() v1alpha1.DeciderModelSpec {
+			spec := embedded(EmbeddedHash(), "embedded-v0")
+			spec.Calibration = &v1alpha1.Calibration{Fingerprint: "f"}
+			return spec
+		}(), "spec.calibration"},
 		"a wire nobody knows":                 {external("Morse", same), "not known"},
 		"a certificate that is none":          {external(v1alpha1.ProtocolSystemOne, func(x *v1alpha1.ExternalRuntime) { x.CABundle = "x" }), "caBundle"},
 		"a secret outside of a cluster":       {external(v1alpha1.ProtocolSystemOne, func(x *v1alpha1.ExternalRuntime) { x.TokenSecretRef = &v1alpha1.SecretReference{Name: "s"} }), "tokenSecretRef"},

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -153,6 +154,9 @@ const longestTimeout = 10 * time.Second
 
 // serveDecider makes a decider of a manifest.
 func serveDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Guard, error) {
+	if m.Spec.Calibration != nil {
+		return nil, nil, errors.New("spec.calibration: temperatures belong to a fingerprint that this binary cannot check: remove it, and set thresholds for the answers as they come")
+	}
 	decider, err := newDecider(m)
 	if err != nil {
 		return nil, nil, err
