@@ -17,6 +17,6 @@ while read -r dir name; do
 done <<<"$targets"
 
 echo "== $RANDOM_CALLS random calls through the gate"
-go test -list RandomCalls ./internal/gate | grep -q RandomCalls ||
+[[ $(go test -list RandomCalls ./internal/gate) == *RandomCalls* ]] ||
   { echo "fuzz: internal/gate has no test RandomCalls" >&2; exit 1; }
 GATEWRIGHT_RANDOM_CALLS=$RANDOM_CALLS go test -run RandomCalls -count 1 -timeout 2h ./internal/gate
