@@ -75,7 +75,7 @@ func newRoot(name string) *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{exitUsage, err.Error()} })
-	root.AddCommand(newServe(), newCheck(), newPending(), newApprove(), newReject(), newExplain(), newTest(), newModel(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newPending(), newApprove(), newReject(), newExplain(), newTest(), newAudit(), newModel(), newVersion())
 	return root
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // Head is the end of the chain: the number of the last line and its digest.
@@ -19,6 +20,19 @@ type Head struct {
 	Seq uint64 `json:"seq"`
 	// Digest of the line, without its line feed.
 	Digest string `json:"digest"`
+}
+
+// String gives the form to note down, as in 7:sha256:9f86...
+func (h Head) String() string { return strconv.FormatUint(h.Seq, 10) + ":" + h.Digest }
+
+// ParseHead reads what String gives.
+func ParseHead(s string) (Head, error) {
+	digits, digest, _ := strings.Cut(s, ":")
+	seq, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || seq == 0 || len(digest) != len(noDigest) || !strings.HasPrefix(digest, "sha256:") || !isDigest(digest) {
+		return Head{}, errors.New("want a number, a colon and a digest, as in 7:sha256:... with 64 hexadecimal digits")
+	}
+	return Head{Seq: seq, Digest: digest}, nil
 }
 
 // noDigest is what the first line has as prev.
@@ -103,7 +117,7 @@ type Break struct {
 	// Line counts from 1, Offset is its first byte.
 	Line   int64
 	Offset int64
-	// What is at fault: line, sequence, previous or torn.
+	// What is at fault: line, sequence, previous, head or torn.
 	What            string
 	Expected, Found string
 }
@@ -120,8 +134,12 @@ func (b *Break) Error() string {
 func Verify(r io.Reader) (Summary, error) { return VerifyFrom(r, Head{}) }
 
 // VerifyFrom is Verify for a part of a log that follows after.
-func VerifyFrom(r io.Reader, after Head) (Summary, error) {
-	v := verifier{summary: Summary{Head: after}}
+func VerifyFrom(r io.Reader, after Head) (Summary, error) { return VerifyKept(r, after, Head{}) }
+
+// VerifyKept is VerifyFrom that also wants the line with the number of a head that was kept outside the log to have its
+// digest still. A log that ends before that line shows in Summary.Head.
+func VerifyKept(r io.Reader, after, kept Head) (Summary, error) {
+	v := verifier{summary: Summary{Head: after}, kept: kept}
 	if after == (Head{}) {
 		v.summary.Head.Digest = noDigest
 	}
@@ -141,6 +159,7 @@ func VerifyFrom(r io.Reader, after Head) (Summary, error) {
 
 type verifier struct {
 	summary Summary
+	kept    Head
 	line    int64
 	offset  int64
 }
@@ -172,7 +191,11 @@ func (v *verifier) check(line []byte, err error) error {
 	if want := v.summary.Head.Digest; head.prev != want {
 		return v.broken("previous", want, head.prev)
 	}
-	v.summary.Head = Head{Seq: head.seq, Digest: lineDigest(line)}
+	digest := lineDigest(line)
+	if v.kept.Seq == head.seq && v.kept.Digest != digest {
+		return v.broken("head", v.kept.Digest, digest)
+	}
+	v.summary.Head = Head{Seq: head.seq, Digest: digest}
 	v.summary.Records++
 	if head.kind == KindRecovered {
 		v.summary.Recovered++

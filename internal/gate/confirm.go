@@ -29,7 +29,7 @@ func (d *decision) binding() approval.Binding {
 // lookUpApproval looks for a person's word about this very call before anything is asked. It returns an approval that
 // may be used, or settled when the verdict stands: rejected, or waiting for a person who sees every reason there is.
 func (d *decision) lookUpApproval(ctx context.Context) (approved *policy.Approval, settled bool) {
-	if !d.mayNeedPerson() {
+	if !d.judgement.MayNeedPerson() {
 		return nil, false
 	}
 	all, err := d.gate.options.Approvals.Find(ctx, d.binding())
@@ -73,11 +73,6 @@ func foremost(all []approval.Approval) *approval.Approval {
 		}
 	}
 	return found
-}
-
-// mayNeedPerson says whether an approval could make a difference: reads that ask nobody have none.
-func (d *decision) mayNeedPerson() bool {
-	return !d.judgement.IsSettled() && (!d.judgement.IsRead() || len(d.judgement.Asks()) > 0)
 }
 
 func (d *decision) rejected(a *approval.Approval) {

@@ -444,6 +444,18 @@ func TestAnApprovalCoversOneCall(t *testing.T) {
 	}
 }
 
+func TestAReadThatAsksAPersonCanBeApproved(t *testing.T) {
+	f := newFixture(t)
+	f.load(t, strings.ReplaceAll(testPolicy, "{name: item.get, class: ReadOnly}",
+		"{name: item.get, class: ReadOnly, rules: [{name: big, when: 'args.id == \"7\"', outcome: Confirm, message: m}]}"))
+	raised := f.want(t, f.call("item.get"), review.Confirm, policy.ReasonRule)
+	f.decideApproval(t, raised.Approval.Name, approval.Approved)
+	f.want(t, f.call("item.get"), review.Allow, policy.ReasonApproved)
+	if got := f.ask(t, f.call("item.get")); got.Outcome == review.Allow {
+		t.Error("an approval was used twice")
+	}
+}
+
 func TestARejectionStays(t *testing.T) {
 	f := newFixture(t)
 	raised := f.want(t, f.call("item.delete"), review.Confirm, policy.ReasonIrreversible)

@@ -230,3 +230,14 @@ func TestWhatTheAPIFillsInIsFilledInHereToo(t *testing.T) {
 		t.Errorf("terms: %+v", terms)
 	}
 }
+
+func TestUsesSQL(t *testing.T) {
+	for expression, want := range map[v1alpha1.Expression]bool{
+		"sql(args.q, 'postgres').isRead": true, "shell(args.q).isRead": false, "args.sql == 'x'": false,
+	} {
+		p := compiled(t, "p", testkit.WithTool("act", write, testkit.LowerTo(read, expression)))
+		if p.UsesSQL() != want {
+			t.Errorf("%s: got %v", expression, p.UsesSQL())
+		}
+	}
+}

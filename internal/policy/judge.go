@@ -254,6 +254,23 @@ func (j *Judgement) IsSettled() bool {
 	return false
 }
 
+// MayNeedPerson says whether the call could come to Confirm, so that an approval could make a difference to it.
+func (j *Judgement) MayNeedPerson() bool {
+	if j.IsSettled() {
+		return false
+	}
+	for i := range j.evaluations {
+		e := &j.evaluations[i]
+		if !e.enforced {
+			continue
+		}
+		if len(e.obligations) > 0 || !e.settled && (e.class.always || e.ladder().asks() || !e.ladder().endAllows) {
+			return true
+		}
+	}
+	return false
+}
+
 // Policies returns the policies that applied, each with its generation.
 func (j *Judgement) Policies() []string {
 	out := make([]string, len(j.evaluations))

@@ -216,3 +216,23 @@ func TestNothingIsAskedWhenRulesHaveBlocked(t *testing.T) {
 		t.Errorf("asked %+v, settled %v", j.Asks(), j.IsSettled())
 	}
 }
+
+func TestDeclaredQuestionsAreAskedAsWritten(t *testing.T) {
+	yesNo := v1alpha1.Question{Name: "polite", Type: v1alpha1.QuestionYesNo, Instructions: "Is it polite?",
+		YesNo: &v1alpha1.YesNoCriteria{WhenTrue: "it is", WhenFalse: "it is not"}, Sees: []v1alpha1.SeenContent{v1alpha1.SeesToolResults}}
+	scored := v1alpha1.Question{Name: "damage", Type: v1alpha1.QuestionScore, Instructions: "How bad?", Score: &v1alpha1.ScoreCriteria{Levels: []string{"none", "some"}}}
+	p := compiled(t, "p", testkit.WithDecider("judge"), testkit.WithQuestion(yesNo), testkit.WithQuestion(scored), testkit.WithQuestion(tone),
+		testkit.WithClass(write, testkit.Asks(toConfirm, testkit.Questions("polite", "damage", "tone"))), testkit.WithTool("act", write))
+	var got []questions.Question
+	for _, a := range judge(request("act", nil), p).Asks() {
+		got = append(got, a.Questions...)
+	}
+	want := []questions.Question{
+		{Name: "damage", Type: questions.Score, Instructions: "How bad?", Levels: []string{"none", "some"}},
+		{Name: "tone", Type: questions.Choice, Instructions: "Which tone has the message?", Options: []questions.Option{{Name: "friendly"}, {Name: "rude"}}},
+		{Name: "polite", Type: questions.YesNo, Instructions: "Is it polite?", WhenTrue: "it is", WhenFalse: "it is not", SeesToolResults: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -133,3 +133,26 @@ func TestReasonsToConfirmAddUp(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestAClarifySettlesItsPolicy(t *testing.T) {
+	options := []testkit.Option{testkit.WithDecider("judge"), testkit.WithClass(write, testkit.Asks(toBlock, testkit.Questions("asked"))),
+		testkit.WithTool("act", write, testkit.Rule("which", "size(args) == 0", orClarify)),
+		testkit.WithTool("fits", write, testkit.Schema(`{"required": ["id"]}`), testkit.ClarifyOnViolation(""), testkit.Rule("never", "true", orBlock))}
+	p := compiled(t, "p", options...)
+	for tool, want := range map[string]shown{
+		"act":  {"Clarify", ReasonRule, "rule:which"},
+		"fits": {"Clarify", ReasonArgumentsInvalid, "rule:arguments-schema"},
+	} {
+		j := judge(request(tool, nil), p)
+		if diff := cmp.Diff(want, show(j.Settle(nil, nil))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tool, diff)
+		}
+		if len(j.Asks()) != 0 || j.IsSettled() {
+			t.Errorf("%s: asked %+v; settled for all policies: %v", tool, j.Asks(), j.IsSettled())
+		}
+	}
+	other := ruling(t, "q", orBlock)
+	if diff := cmp.Diff(shown{"Block", ReasonRule, "rule:of-q"}, show(decide(request("act", nil), p, other))); diff != "" {
+		t.Errorf("beside a policy that blocks (-want +got):\n%s", diff)
+	}
+}

@@ -98,11 +98,16 @@ func TestAllRulesOfACallShareOneBudget(t *testing.T) {
 func TestAnAuditPolicyCannotUseUpTheBudgetOfOthers(t *testing.T) {
 	const dear = "args.l.all(x, !args.s.contains('q'))"
 	large := args{"l": numbers(2000), "s": strings.Repeat("a", 20_000)}
-	enforced := compiled(t, "z", testkit.WithTool("act", read, testkit.Rule("cheap", "size(args.l) > 5000", orBlock)))
+	words := func(r *v1alpha1.ToolRule) { r.ConfirmMessage = "'all ' + string(size(args.l))" }
+	enforced := compiled(t, "z", testkit.WithTool("act", read, testkit.Rule("cheap", "size(args.l) > 5000", orBlock), words))
 	watching := compiled(t, "a", testkit.InAudit(), testkit.WithTool("act", read, testkit.Rule("dear", dear, orBlock)))
-	v := decide(request("act", large), enforced, watching)
+	j := judge(request("act", large), enforced, watching)
+	v := j.Settle(nil, nil)
 	if diff := cmp.Diff(allowed, show(v)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := j.ConfirmMessage(); got != "all 2000" {
+		t.Errorf("the words for a person cost too much: %q", got)
 	}
 	want := []AuditVerdict{{"ToolPolicy/shop/a", Block, ReasonRuleFailed, "rule:dear"}}
 	if diff := cmp.Diff(want, v.WouldBe); diff != "" {

@@ -149,3 +149,25 @@ func TestPolicyDigest(t *testing.T) {
 		t.Error("a tool that is not listed has the digest of one that is")
 	}
 }
+
+func TestSourcesAreThoseOfTheFirstPolicyInForce(t *testing.T) {
+	r := request("act", args{"memo": "walrus harbour", "n": int64(7)}, userSaid("pay walrus harbour"))
+	places := func(policies ...*Compiled) map[string]string {
+		out := map[string]string{}
+		for _, f := range judge(r, policies...).Sources() {
+			out[f.Pointer] = string(f.Source)
+		}
+		return out
+	}
+	want := map[string]string{"/memo": "User", "/n": "Nowhere"}
+	if diff := cmp.Diff(want, places(with(t, "a", write), with(t, "b", write, testkit.InAudit()))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for name, policies := range map[string][]*Compiled{
+		"no policy": nil, "an unknown tool": {compiled(t, "a")}, "a policy that does not compile": {brokenPolicy()}, "Audit only": {with(t, "a", write, testkit.InAudit())},
+	} {
+		if got := places(policies...); len(got) != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

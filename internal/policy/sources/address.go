@@ -104,12 +104,12 @@ func decodedAddresses(text string) map[string]struct{} {
 }
 
 // matchAddress finds an address in another spelling.
-func (c *corpus) matchAddress(v string) Match {
+func (c *corpus) matchAddress(v string, b *budget) Match {
 	canonical := canonicalAddress(v)
 	if _, ok := c.decoded[canonical]; ok {
 		return Rewritten
 	}
-	if canonical != v && hasWord(canonical) && c.find(canonical, true) != absent {
+	if canonical != v && hasWord(canonical) && c.find(canonical, true, b) != absent {
 		return Rewritten
 	}
 	return None

@@ -14,6 +14,7 @@ type corpus struct {
 	before  []int32 // by atom number: the previous atom of the same spelling, or -1
 	stems   map[string]standing
 	decoded map[string]struct{} // addresses that the text writes with percent escapes, in canonical form
+	signs   map[string]struct{} // what stands between delimiters without any letter or digit
 	facts   mentions
 }
 
@@ -114,6 +115,7 @@ func indexText(text string) *corpus {
 		p.last = int32(i)
 	}
 	c.decoded = decodedAddresses(text)
+	c.signs = signsOf(text)
 	c.facts = scan(text, c.atoms)
 	return c
 }
@@ -143,11 +145,14 @@ const (
 )
 
 // find looks for the value between boundaries. A rigid value must not be part of any compound.
-func (c *corpus) find(v string, rigid bool) place {
+func (c *corpus) find(v string, rigid bool, b *budget) place {
 	var buf [16]atom
 	atoms := appendAtoms(buf[:0], v)
 	if len(atoms) == 0 {
-		return c.findPlain(v)
+		if _, ok := c.signs[v]; ok {
+			return whole
+		}
+		return absent
 	}
 	anchor, p := atoms[0], posting{count: -1}
 	for _, a := range atoms {
@@ -162,7 +167,7 @@ func (c *corpus) find(v string, rigid bool) place {
 	// A value that is not whole at any of so many places is taken to be absent, which trusts it less.
 	const most = 512
 	best := absent
-	for i, tries := p.last, 0; i >= 0 && best < whole && tries < most; i, tries = c.before[i], tries+1 {
+	for i, tries := p.last, 0; i >= 0 && best < whole && tries < most && b.take(); i, tries = c.before[i], tries+1 {
 		start := int(c.atoms[i].start - anchor.start)
 		if start >= 0 && strings.HasPrefix(c.text[start:], v) {
 			best = max(best, c.placeAt(start, start+len(v), rigid))
@@ -171,21 +176,31 @@ func (c *corpus) find(v string, rigid bool) place {
 	return best
 }
 
-// findPlain looks for a value without any letter or digit, such as "*".
-func (c *corpus) findPlain(v string) place {
-	for from := 0; v != ""; {
-		i := strings.Index(c.text[from:], v)
-		if i < 0 {
-			return absent
+// signsOf collects what stands between delimiters, or between blanks, and holds no letter or digit: "*", "[]".
+func signsOf(text string) map[string]struct{} {
+	var out map[string]struct{}
+	add := func(s string) {
+		if out == nil {
+			out = map[string]struct{}{}
 		}
-		start := from + i
-		if isDelimiter(c.text, start-1) && isDelimiter(c.text, start+len(v)) {
-			return whole
-		}
-		_, n := utf8.DecodeRuneInString(c.text[start:])
-		from = start + n
+		out[s] = struct{}{}
 	}
-	return absent
+	for chunk := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == boundary }) {
+		if !hasWord(chunk) {
+			add(chunk)
+		}
+		start := 0
+		for i := 0; i <= len(chunk); i++ {
+			if !isDelimiter(chunk, i) {
+				continue
+			}
+			if part := chunk[start:i]; part != "" && !hasWord(part) {
+				add(part)
+			}
+			start = i + 1
+		}
+	}
+	return out
 }
 
 // isDelimiter reports whether the byte at i parts words in any text: white space, brackets, quotes, list separators

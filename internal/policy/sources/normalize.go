@@ -29,7 +29,7 @@ func appendNormalized(b *strings.Builder, s string) {
 		}
 	}
 	if !ascii {
-		s = norm.NFKC.String(s)
+		s = compatible(s)
 	}
 	blank := true // leading white space is dropped
 	for _, r := range s {
@@ -52,6 +52,29 @@ func appendNormalized(b *strings.Builder, s string) {
 			b.WriteRune(foldRune(r))
 		}
 	}
+}
+
+// compatible is the compatibility form of a text, or the text itself where that is much longer: one rune can become
+// eighteen. Values of such a text are then not found in it, which trusts them less.
+func compatible(s string) string {
+	const most, short = 2, 4 << 10
+	if len(s) <= short {
+		return norm.NFKC.String(s)
+	}
+	if norm.NFKC.IsNormalString(s) {
+		return s
+	}
+	var iter norm.Iter
+	iter.InitString(norm.NFKC, s)
+	var b strings.Builder
+	b.Grow(len(s))
+	for !iter.Done() {
+		b.Write(iter.Next())
+		if b.Len() > most*len(s) {
+			return s
+		}
+	}
+	return b.String()
 }
 
 func foldRune(r rune) rune {

@@ -134,6 +134,7 @@ func FuzzTrace(f *testing.F) {
 		{"twenty-five million million thousand", "", "\xff\xfe", `{"":"","~/":"25000000"}`},
 		{"DE89 3704 0044 0532 0130 00 (555) 123-4567", "1.2.3,4,5 12,50 -5", "http://a%2", `{"x":"DE89370400440532013000","y":"5551234567","z":-5}`},
 		{"请重启web服务 ﬁle Ｗ ßẞ İ", "a-b_c.d/e\\f:g", "--", `{"x":"web","y":"支付","z":"%41","w":"a-b_c"}`},
+		{"0", "0", "0", `{"":{"":"","a b":{"\u00a0":{}}}}`},
 		{"10:30:45-11 1/2/3 31/12/24 may 32 the 15th", "12am 0pm 24:00", "'s", `{"x":"23:59:59","y":"12/31/2024","z":"noon","w":1e308}`},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
@@ -146,8 +147,13 @@ func FuzzTrace(f *testing.F) {
 		}
 		conversation := sources.Conversation{UserTurns: []string{user}, System: []string{system}, ToolResults: []string{tool}}
 		got := sources.NewIndex(conversation).Trace(arguments, schema)
-		if leaves := countLeaves(arguments); len(got) != leaves {
+		if leaves := countLeaves(arguments); len(got) < leaves {
 			t.Fatalf("%d findings for %d leaves", len(got), leaves)
+		}
+		for i := range got {
+			if i > 0 && got[i].Pointer == got[i-1].Pointer {
+				t.Errorf("%s has two findings", got[i].Pointer)
+			}
 		}
 		if diff := cmp.Diff(got, sources.NewIndex(conversation).Trace(arguments, schema)); diff != "" {
 			t.Errorf("tracing twice differs:\n%s", diff)

@@ -223,6 +223,8 @@ func TestNamesAndIdentifiers(t *testing.T) {
 		"a fancy dash":                                 {says("use a–b"), "a-b", nil, user, exact},
 		"another white space":                          {says("New\u00a0York\n please"), "New  York", nil, user, exact},
 		"a sign alone":                                 {says("match * please"), "*", nil, user, exact},
+		"a sign in quotes":                             {says(`match ("**") please`), "**", nil, user, exact},
+		"a part of a sign":                             {says("match *** please"), "**", nil, nowhere, none},
 		"a sign inside a compound":                     {says("match a*b please"), "*", nil, nowhere, none},
 		"another ending of a word":                     {says("my saving accounts"), "savings", nil, user, sources.Words},
 		"a part of an address is not a word":           {says("write admin@example.com"), "admin", nil, nowhere, none},
@@ -332,6 +334,7 @@ func TestEveryLeafHasAFinding(t *testing.T) {
 	got := sources.NewIndex(says("one")).Trace(arguments, nil)
 	want := []sources.Finding{
 		{Pointer: "/a", Source: sources.Nowhere, Match: sources.None},
+		{Pointer: "/b~1c/~0x", Source: sources.Nowhere, Match: sources.None},
 		{Pointer: "/b~1c/~0x/0", Source: sources.User, Match: sources.Exact, Seen: 1},
 		{Pointer: "/b~1c/~0x/1/deep", Source: sources.Nowhere, Match: sources.None},
 	}

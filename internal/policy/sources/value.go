@@ -20,11 +20,13 @@ type value struct {
 	squeezed string   // its letters and digits, when it is a grouped number
 	pieces   []*value // parts of a longer text: rigid ones, and one with all the words
 	content  []string // content words
+	list     bool     // a list of short entries, none of which may be missing
+	budget   *budget
 }
 
 // newValue prepares a string; whole is false for a part of a longer text.
-func newValue(raw string, isWhole bool) *value {
-	v := &value{text: normalize(raw)}
+func newValue(raw string, isWhole bool, b *budget) *value {
+	v := &value{text: normalize(raw), budget: b}
 	if v.text == "" {
 		return v
 	}
@@ -36,13 +38,14 @@ func newValue(raw string, isWhole bool) *value {
 	v.rigid = v.number != "" || v.amount != "" || v.address || v.squeezed != "" || isIdentifier(raw, v.text)
 	if isWhole && (!v.rigid || strings.ContainsAny(v.text, ",;")) {
 		v.readPieces(raw)
+		v.list = isList(raw)
 	}
 	return v
 }
 
 // newNumber prepares a number in canonical decimal digits.
-func newNumber(canonical string) *value {
-	return &value{text: canonical, number: canonical, plain: true, rigid: true}
+func newNumber(canonical string, b *budget) *value {
+	return &value{text: canonical, number: canonical, plain: true, rigid: true, budget: b}
 }
 
 // readNumber takes the value as a number, with a unit or without, when it is nothing else.
@@ -191,7 +194,7 @@ func (v *value) readPieces(raw string) {
 		token = strings.Trim(token, `.,;:!?"'()[]{}<>*_~|`+"`“”‘’")
 		text := normalize(token)
 		if isHard(text) {
-			v.pieces = append(v.pieces, newValue(token, false))
+			v.pieces = append(v.pieces, newValue(token, false, v.budget))
 			continue
 		}
 		for _, a := range appendAtoms(nil, text) {
@@ -224,13 +227,32 @@ func isHard(text string) bool {
 	if strings.HasPrefix(text, "/") || strings.Count(text, "/") > 1 || len(text) > 24 && strings.ContainsAny(text, "-:=+/") {
 		return hasWord(text)
 	}
-	i := strings.LastIndexByte(text, '.') // a host or a file name, but not "e.g."
-	return i > 1 && len(text)-i > 2 && wordEnds(text, i) && wordStarts(text, i+1)
+	for i := 1; i+2 < len(text); i++ { // a host or a file name, but not "e.g."
+		if text[i] == '.' && wordEnds(text, i) && wordStarts(text, i+1) && wordEnds(text, i+3) {
+			return true
+		}
+	}
+	return false
+}
+
+// isList reports whether a text is a list of names or the like rather than sentences: parts of few words each.
+func isList(raw string) bool {
+	parts := strings.FieldsFunc(raw, func(r rune) bool { return r == ',' || r == ';' || r == '\n' || r == '|' })
+	const fewest, mostWords = 3, 3
+	if len(parts) < fewest {
+		return false
+	}
+	for _, part := range parts {
+		if len(strings.Fields(part)) > mostWords {
+			return false
+		}
+	}
+	return true
 }
 
 // match finds a value in one source.
 func (c *corpus) match(v *value) Match {
-	if len(c.atoms) == 0 && v.number != "" {
+	if v.text == "" || len(c.atoms) == 0 && v.number != "" {
 		return None
 	}
 	m := c.matchWhole(v)
@@ -249,7 +271,7 @@ func (c *corpus) matchWhole(v *value) Match {
 		return c.matchGrouped(v)
 	}
 	floor := None
-	switch c.find(v.text, v.rigid) {
+	switch c.find(v.text, v.rigid, v.budget) {
 	case whole:
 		return Exact
 	case reduced:
@@ -265,7 +287,7 @@ func (c *corpus) matchWhole(v *value) Match {
 	if m, ok := c.matchTemporal(v.mini); ok {
 		return better(m, floor)
 	}
-	if v.address && c.matchAddress(v.text) != None {
+	if v.address && c.matchAddress(v.text, v.budget) != None {
 		return Rewritten
 	}
 	if c.matchGrouped(v) != None || c.matchName(v) != None {

@@ -71,7 +71,7 @@ func (c *corpus) matchWords(v *value) Match {
 		return None
 	case total == 1 && covered == 1 && least < free:
 		return Partial // a piece of a compound is not all of it
-	case covered == total, total >= allWords && covered*10 >= total*9:
+	case covered == total, !v.list && total >= allWords && covered*10 >= total*9:
 		return Words
 	case covered*2 >= total && total > 1:
 		return Partial
@@ -92,7 +92,7 @@ func (c *corpus) matchName(v *value) Match {
 	if len(v.name) < 2 {
 		return None
 	}
-	if joined := strings.Join(v.name, ""); len(joined) >= 5 && c.find(joined, true) == whole {
+	if joined := strings.Join(v.name, ""); len(joined) >= 5 && c.find(joined, true, v.budget) == whole {
 		return Rewritten
 	}
 	const most = 512
@@ -100,7 +100,7 @@ func (c *corpus) matchName(v *value) Match {
 	if !ok {
 		return None
 	}
-	for i, tries := int(p.last), 0; i >= 0 && tries < most; i, tries = int(c.before[i]), tries+1 {
+	for i, tries := int(p.last), 0; i >= 0 && tries < most && v.budget.take(); i, tries = int(c.before[i]), tries+1 {
 		if c.nameAt(i, v.name) {
 			return Rewritten
 		}
@@ -139,7 +139,7 @@ func (c *corpus) matchGrouped(v *value) Match {
 			continue
 		}
 		const most = 256
-		for i, tries := int(p.last), 0; i >= 0 && tries < most; i, tries = int(c.before[i]), tries+1 {
+		for i, tries := int(p.last), 0; i >= 0 && tries < most && v.budget.take(); i, tries = int(c.before[i]), tries+1 {
 			if c.groupedAt(i, v.squeezed) {
 				return Rewritten
 			}

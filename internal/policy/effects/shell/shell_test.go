@@ -42,6 +42,7 @@ func TestReads(t *testing.T) {
 		"a here-string":                         {"tr a b <<< text", "tr", ""},
 		"searching below here":                  {"grep -r x .", "grep", "."},
 		"searching below here, unsaid":          {"grep -r x; rg x; git grep x", "grep rg git", "."},
+		"searching below here, by directories":  {"grep -d recurse x", "grep", "."},
 		"a pattern given by flag":               {"grep -e x f", "grep", "f"},
 		"finding by name":                       {"find . -name x", "find", "."},
 		"finding with brackets":                 {`find a b -type f \( -name 'x*' -o -size +1k \) -print`, "find", "a b"},

@@ -162,7 +162,7 @@ func (w *walker) operands(kind argKind, p parsedArgs, args []string) {
 		if len(rest) > 0 && !p.has("-e", "--regexp") {
 			rest = rest[1:]
 		}
-		if len(rest) == 0 && (kind == patternHere || p.has("-r", "-R", "--recursive", "--dereference-recursive")) {
+		if len(rest) == 0 && (kind == patternHere || p.has("-r", "-R", "-d", "--recursive", "--dereference-recursive")) {
 			w.path(".")
 		}
 	case modeFiles:

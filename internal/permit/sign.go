@@ -1,0 +1,63 @@
+package permit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Signer signs permits with the newest of its keys.
+type Signer struct {
+	keys   *Keys
+	issuer string
+	clock  clock.PassiveClock
+}
+
+// NewSigner signs as the gate of this id.
+func NewSigner(keys *Keys, issuer string, c clock.PassiveClock) (*Signer, error) {
+	if keys == nil || c == nil {
+		return nil, errors.New("a signer needs keys and a clock")
+	}
+	if issuer == "" || len(issuer) > maxText {
+		return nil, fmt.Errorf("id of the gate has to have 1 to %d bytes", maxText)
+	}
+	return &Signer{keys: keys, issuer: issuer, clock: c}, nil
+}
+
+// Sign makes a permit that is good from now on for a lifetime of whole seconds, at most MaxLifetime. It fills in issuer
+// and times, and refuses claims that no verifier would take.
+func (s *Signer) Sign(c Claims, lifetime time.Duration) (string, error) {
+	if lifetime < time.Second || lifetime > MaxLifetime || lifetime%time.Second != 0 {
+		return "", fmt.Errorf("signing permit: want a lifetime of whole seconds up to %s", MaxLifetime)
+	}
+	now := s.clock.Now()
+	c.Issuer = s.issuer
+	c.IssuedAt = now.Truncate(time.Second)
+	c.NotBefore = c.IssuedAt
+	c.ExpiresAt = c.IssuedAt.Add(lifetime)
+	if err := c.validate(); err != nil {
+		return "", fmt.Errorf("signing permit: %w", err)
+	}
+	key, err := s.keys.signing(now)
+	if err != nil {
+		return "", fmt.Errorf("signing permit: %w", err)
+	}
+	data, err := c.encode()
+	if err != nil {
+		return "", fmt.Errorf("encoding permit: %w", err)
+	}
+	signed, err := key.signer.Sign(data)
+	if err != nil {
+		return "", fmt.Errorf("signing permit: %w", err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		return "", fmt.Errorf("encoding permit: %w", err)
+	}
+	if len(token) > MaxToken {
+		return "", fmt.Errorf("signing permit: it would be longer than %d bytes", MaxToken)
+	}
+	return token, nil
+}
