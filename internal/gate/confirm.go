@@ -182,7 +182,7 @@ func (d *decision) pendingCall() (approval.Call, error) {
 func sourceTexts(findings []sources.Finding) map[string]string {
 	out := make(map[string]string, len(findings))
 	for _, f := range findings {
-		out[f.Pointer] = string(f.Source)
+		out[f.Pointer] = string(f.Certain())
 	}
 	return out
 }

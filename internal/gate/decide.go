@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -119,7 +120,15 @@ func (d *decision) askAll(ctx context.Context, s *Snapshot, asks []policy.Ask) {
 	results := make([]decision, len(asks)) // each has provenance of its own until all are in
 	for i := range asks {
 		results[i] = decision{gate: d.gate, in: d.in}
-		wait.Go(func() { results[i].askOne(ctx, s, &asks[i], &d.answered[i]) })
+		wait.Go(func() {
+			defer func() {
+				if p := recover(); p != nil { // outside of the handler's own recover; no answer is no Allow
+					d.answered[i] = policy.Answered{Unavailable: policy.ReasonDeciderUnavailable}
+					d.gate.options.Log.ErrorContext(ctx, "panic", "decision", d.id, "panic", p, "stack", string(debug.Stack()))
+				}
+			}()
+			results[i].askOne(ctx, s, &asks[i], &d.answered[i])
+		})
 	}
 	wait.Wait()
 	for i := range results {

@@ -17,7 +17,7 @@ const EmbeddedV0Name = "embedded-v0"
 // in ten such calls are fine. A threshold between two ranks is all that they are for.
 const (
 	rankGrounded = 0.9 // every value is the user's, a fact's or the schema's
-	rankFromTool = 0.5 // some value came from a tool's result, which may have been planted there
+	rankInDoubt  = 0.5 // some value came from a tool's result, where it may have been planted, or was found only in part
 	rankNowhere  = 0.1 // some value was not seen anywhere before
 )
 
@@ -67,8 +67,8 @@ func sourceRank(source string) float64 {
 	switch source {
 	case questions.SourceUser, questions.SourceFacts, questions.SourceSchema:
 		return rankGrounded
-	case questions.SourceTool:
-		return rankFromTool
+	case questions.SourceTool, questions.SourcePartly:
+		return rankInDoubt
 	default:
 		return rankNowhere
 	}

@@ -21,7 +21,7 @@ func TestEmbeddedV0RanksByTheWorstSource(t *testing.T) {
 		want      float64
 	}{
 		"all from user, facts and schema":    {ab, src("/a", "User", "/b", "Facts", "/c", "Schema"), rankGrounded},
-		"one from a tool":                    {ab, src("/a", "User", "/b", "Tool"), rankFromTool},
+		"one from a tool":                    {ab, src("/a", "User", "/b", "Tool"), rankInDoubt},
 		"one from nowhere":                   {ab, src("/a", "User", "/b", "Nowhere"), rankNowhere},
 		"nowhere is worse than a tool":       {ab, src("/a", "Tool", "/b", "Nowhere"), rankNowhere},
 		"a source that nobody knows":         {ab, src("/a", "User", "/b", "Dream"), rankNowhere},

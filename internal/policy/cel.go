@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -72,7 +73,7 @@ func newEnv(extra ...cel.EnvOption) (*cel.Env, error) {
 
 // program compiles an expression of the wanted type. Errors are recorded, and give no program.
 func (c *compiler) program(expression string, env environment, want *cel.Type, path *field.Path) cel.Program {
-	c.out.usesSQL = c.out.usesSQL || strings.Contains(expression, "sql(")
+	c.out.usesSQL = c.out.usesSQL || callsSQL.MatchString(expression)
 	e, err := env.build()
 	if err != nil {
 		c.errs = append(c.errs, field.InternalError(path, err))
@@ -103,6 +104,9 @@ func (c *compiler) program(expression string, env environment, want *cel.Type, p
 	return program
 }
 
+// callsSQL finds expressions that may parse SQL.
+var callsSQL = regexp.MustCompile(`\bsql\s*\(`)
+
 // sizes tells the cost estimator how large inputs can be.
 type sizes struct{}
 
@@ -117,15 +121,50 @@ func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNod
 var (
 	errNotCompiled = errors.New("expression was not compiled")
 	errBudget      = errors.New("the rules of this call cost more than one call is given")
+	errOversized   = errors.New("a list or map in the arguments has more entries than expressions are given")
 	errType        = errors.New("expression gave a value of another type")
 )
 
 // budget is what the expressions of one call may still cost.
-type budget struct{ left uint64 }
+type budget struct {
+	left uint64
+	// measured and oversized remember whether the arguments are too large for expressions.
+	measured, oversized bool
+}
+
+// admits says whether the arguments are small enough. Tracking what an expression costs takes time that grows with the
+// square of a list, so the bound on costs alone would not bound the time.
+func (b *budget) admits(arguments map[string]any) bool {
+	if !b.measured {
+		b.measured, b.oversized = true, isOversized(arguments)
+	}
+	return !b.oversized
+}
+
+// isOversized says whether a list or map has more entries than estimates reckon with.
+func isOversized(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > inputSize {
+			return true
+		}
+		for _, e := range v {
+			if isOversized(e) {
+				return true
+			}
+		}
+	case []any:
+		return len(v) > inputSize || slices.ContainsFunc(v, isOversized)
+	}
+	return false
+}
 
 func (b *budget) eval(ctx context.Context, p cel.Program, in interpreter.Activation) (any, error) {
 	if p == nil {
 		return nil, errNotCompiled
+	}
+	if a, ok := in.(interface{ arguments() map[string]any }); ok && !b.admits(a.arguments()) {
+		return nil, errOversized
 	}
 	out, details, err := p.ContextEval(ctx, in)
 	if details != nil {
@@ -160,6 +199,8 @@ func (b *budget) isTrue(ctx context.Context, p cel.Program, in interpreter.Activ
 
 // activation gives an expression its variables, computed when they are read.
 type activation struct{ e *evaluation }
+
+func (a activation) arguments() map[string]any { return a.e.request.Arguments }
 
 // ResolveName implements interpreter.Activation.
 func (a activation) ResolveName(name string) (any, bool) {

@@ -218,11 +218,11 @@ func checkSources(e *evaluation) *Obligation {
 // accepts says whether a value stands whole in an accepted source. Where it only partly stands anywhere, the source that
 // it was given counts and no other.
 func (s *sourceCheck) accepts(f sources.Finding) bool {
+	if f.IsPartial() {
+		return f.Source == sources.Tool && s.accept[sources.Tool]
+	}
 	if s.accept[f.Source] {
 		return true
-	}
-	if f.Match == sources.Partial || f.Match == sources.None {
-		return false
 	}
 	for source := range s.accept {
 		if f.Seen.Has(source) {

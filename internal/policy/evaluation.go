@@ -188,7 +188,7 @@ func (e *evaluation) trace() []sources.Finding {
 func (e *evaluation) sourceMap() map[string]string {
 	out := make(map[string]string, len(e.trace()))
 	for _, f := range e.trace() {
-		out[f.Pointer] = string(f.Source)
+		out[f.Pointer] = string(f.Certain())
 	}
 	return out
 }

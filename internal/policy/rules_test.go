@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -130,6 +131,30 @@ func TestACallWhoseDeadlineHasPassedIsBlocked(t *testing.T) {
 			j := NewSet([]*Compiled{p}).Judge(canceledContext, r)
 			if diff := cmp.Diff(want, show(j.Settle(nil, nil))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestListsThatAreTooLongForExpressions(t *testing.T) {
+	long := make([]any, inputSize+1)
+	for i := range long {
+		long[i] = "x"
+	}
+	p, errs := Compile(testkit.ToolPolicy("p", testkit.WithTool("t", "ReadOnly", func(r *v1alpha1.ToolRule) {
+		r.Rules = []v1alpha1.CallRule{{Name: "r", When: "args.a.all(x, x != 'q' || x in ['a'])", Outcome: "Block", Message: "m"}}
+	})))
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	for name, test := range map[string]struct {
+		list []any
+		want Reason
+	}{"as long as it may be": {long[:inputSize], ReasonRule}, "one longer": {long, ReasonRuleFailed}} {
+		t.Run(name, func(t *testing.T) {
+			r := &Request{Caller: Caller{Namespace: p.ID.Namespace, ServiceAccount: "a"}, Tool: "t", Arguments: map[string]any{"nested": map[string]any{"b": test.list}, "a": test.list}, Now: time.Unix(1, 0)}
+			if got := NewSet([]*Compiled{p}).Judge(t.Context(), r).Settle(nil, nil); got.Outcome != Block || got.Reason != test.want {
+				t.Errorf("got %s %s, want Block %s", got.Outcome, got.Reason, test.want)
 			}
 		})
 	}

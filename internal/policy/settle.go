@@ -83,12 +83,20 @@ func (e *evaluation) state(withResults bool) questions.State {
 		s.Tool.Effects = append(s.Tool.Effects, string(effect))
 	}
 	for _, f := range e.trace() {
-		s.Facts.ArgumentSources = append(s.Facts.ArgumentSources, questions.ArgumentSource{Pointer: f.Pointer, Source: string(f.Source)})
+		s.Facts.ArgumentSources = append(s.Facts.ArgumentSources, questions.ArgumentSource{Pointer: f.Pointer, Source: shownSource(f)})
 	}
 	if withResults {
 		s.ToolResults = append([]string{}, r.ToolResults...)
 	}
 	return s
+}
+
+// shownSource is what a decider is told about a value: one of which only a part was found is in doubt.
+func shownSource(f sources.Finding) string {
+	if f.IsPartial() {
+		return questions.SourcePartly
+	}
+	return string(f.Source)
 }
 
 // Asks returns the requests to deciders that the ladders need. With a valid approval none of them is made.

@@ -29,6 +29,8 @@ const (
 	SourceTool    = "Tool"
 	SourceSchema  = "Schema"
 	SourceNowhere = "Nowhere"
+	// SourcePartly is a value of which only a part was found anywhere.
+	SourcePartly = "Partly"
 )
 
 // State is everything that a decider sees of one proposed call.

@@ -92,6 +92,18 @@ type Finding struct {
 	Seen    Set // every source in which the value stands at least as well as Match says; empty for Nowhere
 }
 
+// IsPartial says that only a part of the value was found, as one name of two or a day in words. Such a value is in doubt:
+// what somebody added to it may be what matters.
+func (f Finding) IsPartial() bool { return f.Match == Partial }
+
+// Certain is the source of a value that stands somewhere whole. One that is in doubt counts as Nowhere.
+func (f Finding) Certain() Source {
+	if f.IsPartial() {
+		return Nowhere
+	}
+	return f.Source
+}
+
 // NewIndex prepares a conversation. The assistant's words are left out on purpose: a model can say anything.
 func NewIndex(c Conversation) *Index {
 	f := factTexts{flags: map[string]flagSet{}, texts: append([]string(nil), c.System...)}

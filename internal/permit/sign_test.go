@@ -1,0 +1,98 @@
+package permit
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSignRefuses(t *testing.T) {
+	w := newWorld(t)
+	for name, tc := range map[string]struct {
+		change   func(*Claims)
+		lifetime time.Duration
+		want     string
+	}{
+		"no lifetime":              {func(*Claims) {}, 0, "lifetime"},
+		"a negative lifetime":      {func(*Claims) {}, -time.Second, "lifetime"},
+		"more than a minute":       {func(*Claims) {}, 61 * time.Second, "lifetime"},
+		"a part of a second":       {func(*Claims) {}, 1500 * time.Millisecond, "lifetime"},
+		"no audience":              {func(c *Claims) { c.Audience = "" }, time.Second, "aud"},
+		"a caller of another form": {func(c *Claims) { c.Subject = "shop/agent" }, time.Second, "sub"},
+		"no tool":                  {func(c *Claims) { c.Tool = "" }, time.Second, "tool"},
+		"a tool that is not UTF-8": {func(c *Claims) { c.Tool = "\xff" }, time.Second, "UTF-8"},
+		"a long server":            {func(c *Claims) { c.Server = strings.Repeat("s", 257) }, time.Second, "server"},
+		"a short id":               {func(c *Claims) { c.ID = "1" }, time.Second, "jti"},
+		"no digest of arguments":   {func(c *Claims) { c.ArgumentsDigest = "" }, time.Second, "argumentsDigest"},
+		"no digest of policies":    {func(c *Claims) { c.PolicyDigest = "" }, time.Second, "policyDigest"},
+		"no decision":              {func(c *Claims) { c.Decision = "" }, time.Second, "decision"},
+		"a session in plain":       {func(c *Claims) { c.Session = "s-1" }, time.Second, "session"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := claims(t)
+			tc.change(&c)
+			token, err := w.signer.Sign(c, tc.lifetime)
+			if token != "" || err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Sign = %q, %v; want an error about %s", token, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheLongestPermitFits(t *testing.T) {
+	w := newWorld(t)
+	c := claims(t)
+	long := strings.Repeat("\x01", maxText)
+	c.Audience, c.Tool, c.Server, c.OnBehalfOf, c.Decision = strings.Repeat("a", maxText), long, long, long, strings.Repeat("d", maxText)
+	here := call()
+	here.Audience, here.Tool, here.Server = c.Audience, c.Tool, c.Server
+	if _, err := w.verifier.Verify(t.Context(), w.sign(t, c), here); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSignWithoutAKeyInForce(t *testing.T) {
+	w := newWorld(t)
+	w.clock.SetTime(noon.Add(-time.Second))
+	if token, err := w.signer.Sign(claims(t), time.Second); !errors.Is(err, ErrNoSigningKey) || token != "" {
+		t.Errorf("Sign = %q, %v; want ErrNoSigningKey", token, err)
+	}
+}
+
+func TestNewSignerRefuses(t *testing.T) {
+	w := newWorld(t)
+	for name, try := range map[string]func() (*Signer, error){
+		"no keys":   func() (*Signer, error) { return NewSigner(nil, "gate", w.clock) },
+		"no clock":  func() (*Signer, error) { return NewSigner(w.keys, "gate", nil) },
+		"no name":   func() (*Signer, error) { return NewSigner(w.keys, "", w.clock) },
+		"long name": func() (*Signer, error) { return NewSigner(w.keys, strings.Repeat("g", 257), w.clock) },
+	} {
+		if _, err := try(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func BenchmarkSign(b *testing.B) {
+	w := newWorld(b)
+	c := claims(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.signer.Sign(c, 30*time.Second); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	w := newWorld(b)
+	v := w.verify(b, w.keys, scripted{})
+	token := w.sign(b, claims(b))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.Verify(b.Context(), token, call()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
