@@ -58,11 +58,20 @@ func newPending() *cobra.Command {
 
 func printPending(w io.Writer, waiting []approval.Approval) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAME\tCALLER\tTOOL\tCLASS\tMESSAGE\tEXPIRES")
+	_, _ = fmt.Fprintln(t, "NAME\tCALLER\tTOOL\tCLASS\tMESSAGE\tARGUMENTS\tEXPIRES")
 	for _, a := range waiting {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, cell(a.Call.Caller), cell(a.Call.Tool), cell(a.Call.Class), cell(a.Call.Message), a.Call.ExpiresAt.Format(time.RFC3339))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, cell(a.Call.Caller), cell(a.Call.Tool), cell(a.Call.Class), cell(a.Call.Message), cell(beginning(string(a.Call.Arguments))), a.Call.ExpiresAt.Format(time.RFC3339))
 	}
 	return t.Flush()
+}
+
+// beginning is enough of the arguments to tell calls apart in a list; approve shows all of them.
+func beginning(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
 }
 
 func newApprove() *cobra.Command {
@@ -81,6 +90,9 @@ func newApprove() *cobra.Command {
 			}
 			if err := printCall(c.OutOrStdout(), found); err != nil {
 				return err
+			}
+			if found.State != approval.Pending {
+				return exit{exitError, found.Name + " is " + string(found.State) + ": only a pending call can be approved"}
 			}
 			if !yes && !confirmed(c.InOrStdin(), c.OutOrStdout()) {
 				return exit{exitError, "nothing was decided"}
@@ -200,7 +212,7 @@ func (o *deskOptions) send(ctx context.Context, method, path string, in, out any
 	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(secret)))
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking the gate: %w", err)
+		return fmt.Errorf("asking the gate at %s: %w (gatewright serve starts one; --url names another)", o.url, err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // read only
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxApprovals))

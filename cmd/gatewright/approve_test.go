@@ -53,7 +53,7 @@ func TestApprovals(t *testing.T) {
 	if got := check(); got.Outcome != review.Block || !strings.Contains(got.Message, "use the other cluster") {
 		t.Errorf("after the rejection: %s %s", got.Outcome, got.Message)
 	}
-	if _, errs, code := command(t, "", append([]string{"approve", "--yes", again}, desk...)...); code == exitOK || !strings.Contains(errs, "409") {
+	if _, errs, code := command(t, "", append([]string{"approve", "--yes", again}, desk...)...); code == exitOK || !strings.Contains(errs, "Rejected") {
 		t.Errorf("approving what was rejected: exit %d %s", code, errs)
 	}
 	if _, errs, code := command(t, "", append([]string{"reject", "ta-none"}, desk...)...); code == exitOK || !strings.Contains(errs, "404") {

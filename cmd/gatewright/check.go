@@ -160,7 +160,7 @@ func ask(ctx context.Context, call *review.ToolCallReview, o checkOptions) (*rev
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking the gate: %w", err)
+		return nil, fmt.Errorf("asking the gate at %s: %w (gatewright serve starts one; --url names another)", o.url, err)
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))

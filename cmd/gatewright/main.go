@@ -76,7 +76,24 @@ func newRoot(name string) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{exitUsage, err.Error()} })
 	root.AddCommand(newServe(), newCheck(), newPending(), newApprove(), newReject(), newExplain(), newTest(), newAudit(), newModel(), newVersion())
+	root.Version = version
+	usageErrors(root)
 	return root
+}
+
+// usageErrors gives wrong arguments the exit code of a wrong command line, for every command.
+func usageErrors(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return exit{exitUsage, err.Error() + ": usage is " + c.UseLine()}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		usageErrors(sub)
+	}
 }
 
 func newVersion() *cobra.Command {

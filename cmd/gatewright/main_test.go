@@ -214,6 +214,14 @@ func TestVersionAndCompletion(t *testing.T) {
 	if out, _, code := command(t, "", "version"); code != exitOK || !strings.Contains(out, version) {
 		t.Errorf("exit %d %s", code, out)
 	}
+	if out, _, code := command(t, "", "--version"); code != exitOK || !strings.Contains(out, version) {
+		t.Errorf("--version: exit %d %s", code, out)
+	}
+	for name, args := range map[string][]string{"approve": {"approve"}, "test": {"test"}, "model pin": {"model", "pin"}, "check": {"check", "call.json"}} {
+		if _, errs, code := command(t, "", args...); code != exitUsage || !strings.Contains(errs, "usage is") {
+			t.Errorf("%s with wrong arguments: exit %d %s", name, code, errs)
+		}
+	}
 	if out, _, code := command(t, "", "completion", "bash"); code != exitOK || !strings.Contains(out, "gatewright") {
 		t.Errorf("exit %d", code)
 	}

@@ -236,6 +236,9 @@ func (f *File) Stats() Stats {
 	return s
 }
 
+// Available says whether the last write succeeded. It comes back with the next record that can be written.
+func (f *File) Available() bool { return f.Stats().Available }
+
 // Close writes what waits and closes the file. It says how many records could
 // not be written. Closing again waits for the first and gives the same answer.
 func (f *File) Close() error {

@@ -82,6 +82,7 @@ type silent struct{}
 
 func (silent) Append(context.Context, *audit.Record) error { return nil }
 func (silent) Enqueue(*audit.Record) error                 { return nil }
+func (silent) Available() bool                             { return true }
 
 func BenchmarkHandler(b *testing.B) {
 	for _, policies := range []int{10, 1000} {

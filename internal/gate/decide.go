@@ -223,7 +223,7 @@ func (d *decision) record(ctx context.Context) *decision {
 	d.took = d.gate.options.Clock.Since(d.in.started)
 	record := d.auditRecord()
 	var err error
-	if d.verdict.Outcome == policy.Allow && !d.judgement.IsRead() {
+	if d.verdict.Outcome == policy.Allow && (!d.judgement.IsRead() || !d.gate.options.Recorder.Available()) {
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
 		defer cancel()
 		err = d.gate.options.Recorder.Append(wait, record)

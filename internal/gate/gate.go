@@ -29,6 +29,8 @@ type Recorder interface {
 	Append(ctx context.Context, r *audit.Record) error
 	// Enqueue returns when the record has its place in the log.
 	Enqueue(r *audit.Record) error
+	// Available says whether the log was written to when it last had to be.
+	Available() bool
 }
 
 // Approvals keeps calls that wait for a person.

@@ -141,6 +141,7 @@ type panicking struct{}
 
 func (panicking) Append(context.Context, *audit.Record) error { panic("secret cause") }
 func (panicking) Enqueue(*audit.Record) error                 { panic("secret cause") }
+func (panicking) Available() bool                             { return true }
 
 func TestTokens(t *testing.T) {
 	write := func(content string, mode os.FileMode) string {

@@ -1,12 +1,12 @@
 package permit
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -187,14 +187,16 @@ func formatUse(id string, until time.Time) []byte {
 	return fmt.Appendf(nil, "used %s until %d\n", id, until.Unix())
 }
 
+// parseUse reads exactly what formatUse writes.
 func parseUse(line []byte) (id string, until time.Time, ok bool) {
-	words := bytes.Split(line, []byte(" "))
-	if len(words) != 4 || string(words[0]) != "used" || string(words[2]) != "until" || !isID(string(words[1])) {
+	words := strings.Split(string(line), " ")
+	if len(words) != 4 || !isID(words[1]) {
 		return "", time.Time{}, false
 	}
-	n, err := strconv.ParseInt(string(words[3]), 10, 64)
+	n, err := strconv.ParseInt(words[3], 10, 64)
 	if err != nil || n <= 0 {
 		return "", time.Time{}, false
 	}
-	return string(words[1]), time.Unix(n, 0), true
+	id, until = words[1], time.Unix(n, 0)
+	return id, until, string(formatUse(id, until)) == string(line)+"\n"
 }

@@ -19,7 +19,7 @@ import (
 
 const one, two = "0123456789abcdef-one", "0123456789abcdef-two"
 
-// stores are what the suite runs against; the third shows that a restart between any two uses changes nothing.
+// stores are what the suites run against.
 var stores = map[string]func(t *testing.T, c clock.PassiveClock) Store{
 	"Memory": func(_ *testing.T, c clock.PassiveClock) Store { return NewMemory(c) },
 	"File": func(t *testing.T, c clock.PassiveClock) Store {
@@ -38,7 +38,7 @@ func openJournal(t *testing.T, path string, c clock.PassiveClock) *File {
 	return f
 }
 
-// restarting opens the journal for one use at a time.
+// restarting opens the journal for one use at a time, which shows that a restart between any two changes nothing.
 type restarting struct {
 	path  string
 	clock clock.PassiveClock
@@ -272,7 +272,7 @@ func TestFileStaysSmallAndForgetsNothingInForce(t *testing.T) {
 	}
 	lines := 0
 	for _, suffix := range []string{".a", ".b"} {
-		lines += strings.Count(string(must(os.ReadFile(path + suffix))(t)), "\n")
+		lines += strings.Count(string(must(os.ReadFile(path+suffix))(t)), "\n")
 	}
 	if lines > 50 {
 		t.Errorf("the journal has %d lines for 10 uses in force", lines)

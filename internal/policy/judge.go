@@ -62,7 +62,7 @@ func (s *Set) Judge(ctx context.Context, r *Request) *Judgement {
 	if around.toolPolicies == 0 && !around.isInvalid {
 		j.inForce.raise(v1alpha1.BaseDestructive, "")
 		j.extra = append(j.extra, Obligation{Outcome: Block, Reason: ReasonNoPolicy, By: byNoPolicy, Remedy: RemedyAskAdmin,
-			Message: "no ToolPolicy selects this service account: an admin has to apply one in its namespace"})
+			Message: "no ToolPolicy selects service account " + r.Caller.String() + ": an admin has to apply one in its namespace"})
 		return j
 	}
 	j.evaluations = make([]evaluation, 0, around.policies)

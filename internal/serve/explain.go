@@ -24,6 +24,7 @@ type discard struct{}
 
 func (discard) Append(context.Context, *audit.Record) error { return nil }
 func (discard) Enqueue(*audit.Record) error                 { return nil }
+func (discard) Available() bool                             { return true }
 
 // Explain judges a call by the manifests in a folder, on the spot and without a trace.
 func Explain(ctx context.Context, manifests string, caller string, body []byte, log *slog.Logger) (*Explained, error) {

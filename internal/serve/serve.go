@@ -93,18 +93,21 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if err := checkFolder(c.Manifests); err != nil {
+		return err
+	}
 	identify, err := c.identifier()
 	if err != nil {
 		return err
 	}
 	records, err := audit.Open(c.AuditLog, audit.Options{})
 	if err != nil {
-		return fmt.Errorf("opening audit log: %w", err)
+		return fmt.Errorf("--audit-log %s: %w", c.AuditLog, err)
 	}
 	defer closing(&err, records)
 	approvals, err := approval.OpenFile(c.ApprovalLog, clock.RealClock{})
 	if err != nil {
-		return fmt.Errorf("opening approval log: %w", err)
+		return fmt.Errorf("--approval-log %s: %w", c.ApprovalLog, err)
 	}
 	defer closing(&err, approvals)
 	registry := prometheus.NewRegistry()
@@ -131,7 +134,7 @@ func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Reg
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return fmt.Errorf("--listen %s: %w", c.Listen, err)
 	}
 	if c.Listening != nil {
 		c.Listening(listener.Addr())
@@ -172,10 +175,10 @@ var errNotFolder = errors.New("is no folder")
 func checkFolder(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("reading manifests: %w", err)
+		return fmt.Errorf("--manifests %s: %w", path, err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("reading manifests: %s %w", path, errNotFolder)
+		return fmt.Errorf("--manifests %s %w", path, errNotFolder)
 	}
 	return nil
 }

@@ -265,3 +265,44 @@ func (s *served) records(t *testing.T) []string {
 	}
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
+
+func TestAFolderThatIsPutBackIsReadAgain(t *testing.T) {
+	s := start(t, map[string]string{"good.yaml": allowing})
+	s.want(t, "good", "Allow", "RulesPassed")
+	away := s.folder + "-away"
+	if err := os.Rename(s.folder, away); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "noticing", func() bool { return strings.Contains(s.log.String(), "policies in force stay") })
+	write(t, away, "good.yaml", strings.Replace(allowing, "item.get", "item.list", 1))
+	if err := os.Rename(away, s.folder); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "reading it again", func() bool { return s.ask(t, "good").Reason == "UnknownTool" })
+}
+
+func TestAChangedPolicyHasAnotherGeneration(t *testing.T) {
+	s := start(t, map[string]string{"good.yaml": allowing})
+	before := s.ask(t, "good").Decision.Policies
+	write(t, s.folder, "other.yaml", "# nothing\n")
+	write(t, s.folder, "good.yaml", strings.Replace(allowing, "item.get", "item.list", 1))
+	s.eventually(t, "the change", func() bool { return s.ask(t, "good").Reason == "UnknownTool" })
+	after := s.ask(t, "good").Decision.Policies
+	if len(before) != 1 || len(after) != 1 || before[0] != "ToolPolicy/good/good@1" || after[0] != "ToolPolicy/good/good@2" {
+		t.Errorf("before %v, after %v", before, after)
+	}
+}
+
+func TestReadsAreBlockedWhileTheLogIsGone(t *testing.T) {
+	s := start(t, map[string]string{"good.yaml": allowing})
+	s.want(t, "good", "Allow", "RulesPassed")
+	away := s.audit + ".away"
+	if err := os.Rename(s.audit, away); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "blocking", func() bool { return s.ask(t, "good").Reason == "AuditUnavailable" })
+	if err := os.Rename(away, s.audit); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "the way back", func() bool { return s.ask(t, "good").Outcome == review.Allow })
+}

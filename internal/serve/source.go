@@ -2,11 +2,14 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -28,10 +31,33 @@ type source struct {
 	gate   *gate.Gate
 	log    *slog.Logger
 	guards []*inference.Guard // of the snapshot in force
+	// generations count the changes of each policy since this process began, as an API server does.
+	generations map[string]generation
+}
+
+// generation is how often a policy was changed, and what it was last.
+type generation struct {
+	number int64
+	spec   [sha256.Size]byte
+}
+
+// generation numbers a policy: one more than before when its spec is another.
+func (s *source) generation(kind, namespace, name string, spec any) int64 {
+	key := kind + "/" + namespace + "/" + name
+	data, err := json.Marshal(spec)
+	if err != nil {
+		data = nil // cannot be: the spec was just read from JSON; a number too few only makes a record less exact
+	}
+	last, sum := s.generations[key], sha256.Sum256(data)
+	if last.number == 0 || last.spec != sum {
+		last = generation{last.number + 1, sum}
+		s.generations[key] = last
+	}
+	return last.number
 }
 
 func newSource(folder string, g *gate.Gate, log *slog.Logger) *source {
-	return &source{folder: folder, gate: g, log: log}
+	return &source{folder: folder, gate: g, log: log, generations: map[string]generation{}}
 }
 
 // load reads the folder and puts it in force. A manifest that is refused blocks the callers it was about and leaves the
@@ -67,8 +93,19 @@ func (s *source) load() error {
 	s.gate.SetSnapshot(snapshot)
 	s.close() // ends attempts in the background; calls that began with the old guards come to their end
 	s.guards = guards
-	s.log.Info("policies in force", "policies", len(policies), "deciders", len(snapshot.Deciders), "refused", len(set.Problems))
+	s.log.Info("policies in force", "policies", len(policies), "deciders", len(snapshot.Deciders), "blocking", countInvalid(policies), "refused", len(set.Problems))
 	return nil
+}
+
+// countInvalid counts policies that block their callers because they do not compile.
+func countInvalid(policies []*policy.Compiled) int {
+	n := 0
+	for _, p := range policies {
+		if p.Invalid {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *source) policies(set *manifest.Set) []*policy.Compiled {
@@ -83,9 +120,11 @@ func (s *source) policies(set *manifest.Set) []*policy.Compiled {
 		out = append(out, p)
 	}
 	for _, p := range set.ToolPolicies() {
+		p.Generation = s.generation(v1alpha1.KindToolPolicy, p.Namespace, p.Name, &p.Spec)
 		add(policy.Compile(p))
 	}
 	for _, p := range set.ClusterToolPolicies() {
+		p.Generation = s.generation(v1alpha1.KindClusterToolPolicy, "", p.Name, &p.Spec)
 		add(policy.CompileCluster(p))
 	}
 	for _, p := range set.Problems {
@@ -109,12 +148,21 @@ func (s *source) watch(ctx context.Context) {
 	s.watchFolders(w)
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
+	// A folder that is taken away and put back ends its watch without a word, so what is there is also looked at in turn.
+	turn := time.NewTicker(lookEvery)
+	defer turn.Stop()
+	seen := s.stamp()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.Events:
 			quiet.Reset(settle)
+		case <-turn.C:
+			if now := s.stamp(); now != seen {
+				seen = now
+				quiet.Reset(settle)
+			}
 		case err := <-w.Errors:
 			s.log.Error("watching manifests", "error", err)
 		case <-quiet.C:
@@ -124,6 +172,25 @@ func (s *source) watch(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// lookEvery is how often the folder is looked at without an event.
+const lookEvery = 2 * time.Second
+
+// stamp changes when a file of the folder does.
+func (s *source) stamp() string {
+	h := sha256.New()
+	_ = filepath.WalkDir(s.folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			_, _ = fmt.Fprintln(h, path, "unreadable") // load says why
+			return nil
+		}
+		if info, err := os.Stat(path); err == nil {
+			_, _ = fmt.Fprintln(h, path, info.Size(), info.ModTime().UnixNano(), d.IsDir())
+		}
+		return nil
+	})
+	return string(h.Sum(nil))
 }
 
 // watchFolders watches the folder and those below it, new ones too: a watch is for one folder only.
