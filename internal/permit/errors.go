@@ -66,8 +66,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 // ReasonOf gives the reason of a refusal, empty for an error that is none.
 func ReasonOf(err error) Reason {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
 	}
 	return ""

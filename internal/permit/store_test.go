@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,9 +59,7 @@ func TestStore(t *testing.T) {
 			return restarting{filepath.Join(t.TempDir(), "permits"), c}
 		},
 	}
-	for name, open := range stores {
-		all[name] = open
-	}
+	maps.Copy(all, stores)
 	for name, open := range all {
 		t.Run(name, func(t *testing.T) {
 			c := clocktesting.NewFakePassiveClock(noon)
