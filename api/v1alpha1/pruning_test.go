@@ -157,7 +157,6 @@ func paths(typ reflect.Type, path string, into map[string]bool) {
 		paths(typ.Elem(), path+"{}", into)
 	case reflect.Struct:
 		for f := range typ.Fields() {
-			f := f
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			switch {
 			case options == "inline":

@@ -214,7 +214,7 @@ func (o *deskOptions) send(ctx context.Context, method, path string, in, out any
 	if err != nil {
 		return fmt.Errorf("asking the gate at %s: %w (gatewright serve starts one; --url names another)", o.url, err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // read only
+	defer answer.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxApprovals))
 	if err != nil {
 		return fmt.Errorf("reading the answer: %w", err)

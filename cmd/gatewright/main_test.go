@@ -69,6 +69,7 @@ func servingWith(t *testing.T, manifests, secret string) string {
 		done <- serve.Run(ctx, serve.Config{
 			Manifests: manifests, Listen: "127.0.0.1:0", Caller: "agents/agent", Version: "test",
 			AuditLog: filepath.Join(work, "audit.jsonl"), ApprovalLog: filepath.Join(work, "approvals.jsonl"), ApproverSecret: secret,
+			PermitKey: filepath.Join(work, "permit-key.json"),
 			Listening: func(a net.Addr) { address <- a },
 		})
 	}()

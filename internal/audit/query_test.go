@@ -37,7 +37,9 @@ func searched(t *testing.T) (path string) {
 		decided("a", 0, func(*Record) {}),
 		decided("b", 1, func(r *Record) { r.Outcome, r.Reason, r.By = review.Block, "PathNotAllowed", "rule:path-escape" }),
 		decided("c", 2, func(r *Record) { r.Outcome, r.Tool, r.By = review.Confirm, "db.", "policy:irreversible" }),
-		decided("d", 3, func(r *Record) { r.Caller, r.Policies = Caller{"shop", "agent2"}, []string{"ToolPolicy/shop/starter@4"} }),
+		decided("d", 3, func(r *Record) {
+			r.Caller, r.Policies = Caller{"shop", "agent2"}, []string{"ToolPolicy/shop/starter@4"}
+		}),
 		decided("e", 4, func(r *Record) { r.Outcome, r.Tool, r.Policies = "", "", nil }),
 	} {
 		if err := f.Append(t.Context(), r); err != nil {
@@ -65,14 +67,14 @@ func TestQuery(t *testing.T) {
 		filter Filter
 		want   string
 	}{
-		"nothing selects all":                           {Filter{}, "abcde"},
-		"one outcome":                                   {Filter{Outcomes: []review.Outcome{review.Block}}, "b"},
-		"two outcomes":                                  {Filter{Outcomes: []review.Outcome{review.Block, review.Confirm}}, "bc"},
-		"a tool by name":                                {Filter{Tool: "db.read"}, "abd"},
-		"a tool by prefix, but not the prefix alone":    {Filter{Tool: "db.*"}, "abd"},
-		"every tool, but not a record without one":      {Filter{Tool: "*"}, "abcd"},
-		"a tool in other case":                          {Filter{Tool: "DB.read"}, ""},
-		"a caller whose name only starts the same":      {Filter{Caller: "shop/agent"}, "abce"},
+		"nothing selects all": {Filter{}, "abcde"},
+		"one outcome":         {Filter{Outcomes: []review.Outcome{review.Block}}, "b"},
+		"two outcomes":        {Filter{Outcomes: []review.Outcome{review.Block, review.Confirm}}, "bc"},
+		"a tool by name":      {Filter{Tool: "db.read"}, "abd"},
+		"a tool by prefix, but not the prefix alone": {Filter{Tool: "db.*"}, "abd"},
+		"every tool, but not a record without one":   {Filter{Tool: "*"}, "abcd"},
+		"a tool in other case":                       {Filter{Tool: "DB.read"}, ""},
+		"a caller whose name only starts the same":   {Filter{Caller: "shop/agent"}, "abce"},
 		"a reason":                                      {Filter{Reason: "PathNotAllowed"}, "b"},
 		"a part of a reason is none":                    {Filter{Reason: "Path"}, ""},
 		"what decided, by prefix":                       {Filter{By: "rule"}, "abde"},
@@ -171,7 +173,7 @@ func TestQueryStops(t *testing.T) {
 }
 
 // following queries a file that grows, and gives ids as they come and the error at the end.
-func following(t *testing.T, ctx context.Context, path string) (<-chan string, <-chan error) {
+func following(ctx context.Context, t *testing.T, path string) (<-chan string, <-chan error) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -208,7 +210,7 @@ func TestFollowSeesWhatTheGateWrites(t *testing.T) {
 	f := openLog(t, path)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	found, ended := following(t, ctx, path)
+	found, ended := following(ctx, t, path)
 	for i := range 30 {
 		mustAppend(t, f, fmt.Sprint(i))
 		if got := next(t, found); got != fmt.Sprint(i) {
@@ -230,7 +232,7 @@ func TestFollowWaitsForTheEndOfALine(t *testing.T) {
 	if err := os.WriteFile(path, whole[:first+50], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	found, _ := following(t, t.Context(), path)
+	found, _ := following(t.Context(), t, path)
 	if got := next(t, found); got != "a" {
 		t.Fatalf("first comes %q", got)
 	}
@@ -253,7 +255,7 @@ func TestFollowEndsWithTheFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := searched(t)
-			found, ended := following(t, t.Context(), path)
+			found, ended := following(t.Context(), t, path)
 			for range 5 {
 				next(t, found)
 			}

@@ -23,9 +23,6 @@ var (
 	digest = "sha256:" + strings.Repeat("0a", 32)
 )
 
-//go:fix inline
-func ptr(x float64) *float64 { return new(x) }
-
 // full has every member, so that the golden file shows all of them.
 func full() *Record {
 	return &Record{
@@ -43,7 +40,7 @@ func full() *Record {
 			"asked":    {Probability: new(0.25)},
 			"severity": {Score: new(2.5)},
 			"verdict":  {Choice: "allow", Probabilities: map[string]float64{"block": 1e-9, "allow": 0.75, "confirm": 0.25}},
-			"moves":    {Probability: ptr(1), FromCode: true},
+			"moves":    {Probability: new(float64(1)), FromCode: true},
 		},
 		Decider: "small", Fingerprint: "f:1", ModelHash: digest, PromptVersion: "p1",
 		Approval: &Approval{Name: "ta-0123-1", By: "kim", Outcome: "Approved"},

@@ -3,9 +3,8 @@ package gate
 import (
 	"time"
 
-	"gatewright.dev/gatewright/api/v1alpha1"
-
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/policy"
 	"gatewright.dev/gatewright/internal/questions"
 )
@@ -36,6 +35,9 @@ func (d *decision) response() *review.Response {
 	}
 	if d.approval != nil && v.Outcome == policy.Confirm {
 		r.Approval = &review.Approval{Name: d.approval.Name, ExpiresAt: d.approval.Call.ExpiresAt}
+	}
+	if v.Outcome == policy.Allow {
+		r.Permit = d.permit
 	}
 	return r
 }

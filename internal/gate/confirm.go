@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"gatewright.dev/gatewright/internal/approval"
@@ -204,97 +200,4 @@ func answerTexts(j *policy.Judgement) map[string]string {
 		}
 	}
 	return out
-}
-
-// redact replaces sensitive arguments by their length and digest. The tree that runs is not touched.
-func redact(arguments map[string]any, sensitive []string) any {
-	if len(sensitive) == 0 {
-		return arguments
-	}
-	var out any = arguments
-	for _, pointer := range sensitive {
-		out = redactAt(out, strings.Split(strings.TrimPrefix(pointer, "/"), "/"))
-	}
-	return out
-}
-
-func redactAt(v any, pointer []string) any {
-	if len(pointer) == 0 {
-		canonical, err := strictjson.Canonical(v)
-		if err != nil {
-			return "(not shown)"
-		}
-		return fmt.Sprintf("(%d bytes, %s)", len(canonical), digestOf(string(canonical)))
-	}
-	key := strings.ReplaceAll(strings.ReplaceAll(pointer[0], "~1", "/"), "~0", "~")
-	switch parent := v.(type) {
-	case map[string]any:
-		child, ok := parent[key]
-		if !ok {
-			return v
-		}
-		out := make(map[string]any, len(parent))
-		maps.Copy(out, parent)
-		out[key] = redactAt(child, pointer[1:])
-		return out
-	case []any:
-		out := slices.Clone(parent)
-		for i := range out {
-			if fmt.Sprint(i) == key {
-				out[i] = redactAt(out[i], pointer[1:])
-			}
-		}
-		return out
-	}
-	return v
-}
-
-// budgets counts the confirmations that callers cause.
-type budgets struct {
-	mu     sync.Mutex
-	spent  map[policy.Caller]*window
-	lastGC time.Time
-}
-
-type window struct {
-	began time.Time
-	keys  map[string]bool
-}
-
-func newBudgets() *budgets { return &budgets{spent: map[policy.Caller]*window{}} }
-
-// spend takes one confirmation from the caller's budget. The same call asked again is the same confirmation.
-func (b *budgets) spend(d *decision) bool {
-	budget := d.terms.Approvals.Budget
-	if budget == nil {
-		return true
-	}
-	length, now := time.Duration(budget.WindowSeconds)*time.Second, d.in.request.Now
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.collect(now)
-	w := b.spent[d.in.caller]
-	if w == nil || now.Sub(w.began) >= length {
-		w = &window{began: now, keys: map[string]bool{}}
-		b.spent[d.in.caller] = w
-	}
-	key := d.binding().Digest()
-	if !w.keys[key] && len(w.keys) >= int(budget.Confirmations) {
-		return false
-	}
-	w.keys[key] = true
-	return true
-}
-
-// collect forgets windows that no policy can still look at: none is longer than a day.
-func (b *budgets) collect(now time.Time) {
-	if now.Sub(b.lastGC) < time.Minute {
-		return
-	}
-	b.lastGC = now
-	for caller, w := range b.spent {
-		if now.Sub(w.began) > 24*time.Hour {
-			delete(b.spent, caller)
-		}
-	}
 }

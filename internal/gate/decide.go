@@ -11,6 +11,7 @@ import (
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
 )
 
@@ -50,6 +51,7 @@ type decision struct {
 	deciderTook time.Duration
 
 	approval *approval.Approval
+	permit   string
 	decided  string // digest of the state, once it was needed
 	repeats  int
 	// temporary says that the same call may be answered otherwise a little later.
@@ -78,10 +80,10 @@ func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
 	if !settled && d.repeats == 0 {
 		d.verdict = d.judgement.Settle(d.answered, approved)
 	}
+	d.sign(ctx, approved)
 	d.consume(ctx, approved)
 	d.remember()
 	d.raise(ctx)
-	d.checkPermit()
 	d.checkDeadline(ctx)
 	return d.record(ctx)
 }
@@ -124,7 +126,7 @@ func (d *decision) askAll(ctx context.Context, s *Snapshot, asks []policy.Ask) {
 			defer func() {
 				if p := recover(); p != nil { // outside of the handler's own recover; no answer is no Allow
 					d.answered[i] = policy.Answered{Unavailable: policy.ReasonDeciderUnavailable}
-					d.gate.options.Log.ErrorContext(ctx, "panic", "decision", d.id, "panic", p, "stack", string(debug.Stack()))
+					d.gate.options.Log.ErrorContext(ctx, "panic", "decision", d.id, "panic", panicText(p), "stack", string(debug.Stack()))
 				}
 			}()
 			results[i].askOne(ctx, s, &asks[i], &d.answered[i])
@@ -203,11 +205,35 @@ func isTemporary(r policy.Reason) bool {
 	return false
 }
 
-// checkPermit refuses to allow a call whose tool would refuse it: a permit is required and this gate signs none.
-func (d *decision) checkPermit() {
-	if d.verdict.Outcome == policy.Allow && d.terms.PermitAudience != "" {
-		d.block(ReasonPermitUnavailable, "the policy requires a permit for this tool and this gate signs none: an admin can set permit: None", false)
+// sign makes the permit that a tool requires, before an approval is used up for it. Without one the tool would refuse the
+// call, so it is no Allow. A dry run gets none.
+func (d *decision) sign(ctx context.Context, approved *policy.Approval) {
+	if d.verdict.Outcome != policy.Allow || d.terms.PermitAudience == "" || d.in.review.DryRun {
+		return
 	}
+	if d.gate.options.Permits == nil {
+		d.block(ReasonPermitUnavailable, "the policy requires a permit for this tool and this gate signs none: an admin can set permit: None", false)
+		return
+	}
+	r := &d.in.request
+	claims := permit.Claims{
+		Audience: d.terms.PermitAudience, Subject: permit.Subject(r.Caller.Namespace, r.Caller.ServiceAccount),
+		ID:   permit.JTI(d.gate.options.Cluster, r.Caller.String(), d.in.review.UID, d.in.body),
+		Tool: r.Tool, Server: r.Server, ArgumentsDigest: d.in.argumentsDigest, PolicyDigest: d.digest, Decision: d.id, OnBehalfOf: r.OnBehalfOf,
+	}
+	if r.Session != "" {
+		claims.Session = permit.SessionDigest(r.Session)
+	}
+	if approved != nil && d.verdict.Reason == policy.ReasonApproved {
+		claims.ID = d.approval.ID
+	}
+	token, err := d.gate.options.Permits.Sign(claims, time.Duration(d.terms.Approvals.PermitSeconds)*time.Second)
+	if err != nil {
+		d.gate.options.Log.ErrorContext(ctx, "permit could not be signed", "decision", d.id, "error", err)
+		d.block(ReasonPermitUnavailable, "the permit that the tool requires could not be signed: call again in a moment", true)
+		return
+	}
+	d.permit = token
 }
 
 // checkDeadline refuses to allow a call whose caller no longer waits: it has taken silence for a Block.
@@ -231,7 +257,7 @@ func (d *decision) record(ctx context.Context) *decision {
 		err = d.gate.options.Recorder.Enqueue(record)
 	}
 	if err != nil {
-		d.gate.metrics.auditFailed(err)
+		d.gate.metrics.audit.Inc()
 		d.gate.options.Log.ErrorContext(ctx, "decision could not be recorded", "decision", d.id, "error", err)
 		if d.verdict.Outcome != policy.Block {
 			d.block(ReasonAuditUnavailable, "the decision could not be recorded, so the call may not run: call again in a moment", true)

@@ -20,6 +20,7 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
 
@@ -43,11 +44,20 @@ type Approvals interface {
 	Consume(ctx context.Context, id string) error
 }
 
+// Permits signs what a tool checks before it runs.
+type Permits interface {
+	Sign(c permit.Claims, lifetime time.Duration) (string, error)
+}
+
 // Options configure a Gate. Fields without a default are required.
 type Options struct {
 	Identify  Identifier
 	Recorder  Recorder
 	Approvals Approvals
+	// Permits signs permits. Without it a tool that requires one is Block, PermitUnavailable.
+	Permits Permits
+	// Cluster names what the gates that share their callers belong to. It keeps permits of two clusters apart.
+	Cluster string
 	// Clock is the time; the system's by default.
 	Clock clock.PassiveClock
 	// Log takes what an operator acts on.

@@ -25,6 +25,7 @@ import (
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
 	"gatewright.dev/gatewright/internal/questions"
 )
@@ -393,6 +394,17 @@ func TestARepeatedDenialDoesNotCostTheDecider(t *testing.T) {
 	f.want(t, f.call("item.update"), review.Allow, "Asked") // another policy: judged anew
 }
 
+func TestAMismatchIsNotRememberedAsADenial(t *testing.T) {
+	f := newFixture(t)
+	f.load(t, strings.Replace(testPolicy, "    decider: Ask\n", "    decider: Ask\n    whenDeciderUnavailable: Block\n", 1))
+	f.decider.print = "sha256:another"
+	if got := f.want(t, f.call("item.update"), review.Block, policy.ReasonDeciderMismatch); !got.Retryable {
+		t.Error("another decider may answer a little later")
+	}
+	f.decider.print = fingerprint
+	f.want(t, f.call("item.update"), review.Allow, "Asked")
+}
+
 func TestATemporaryFailureIsRetryable(t *testing.T) {
 	f := newFixture(t)
 	failing(inference.Timeout)(f)
@@ -608,5 +620,52 @@ func TestRoutes(t *testing.T) {
 		if r.StatusCode != want.status || !strings.Contains(string(data), want.text) {
 			t.Errorf("GET %s: HTTP %d %.200s", path, r.StatusCode, data)
 		}
+	}
+}
+
+// signer signs as scripted.
+type signer struct {
+	claims []permit.Claims
+	err    error
+}
+
+func (s *signer) Sign(c permit.Claims, _ time.Duration) (string, error) {
+	s.claims = append(s.claims, c)
+	return "signed", s.err
+}
+
+func TestPermits(t *testing.T) {
+	s := &signer{}
+	f := newFixture(t, func(o *Options) { o.Permits = s })
+	permitPolicy(f)
+	got := f.want(t, f.call("item.send"), review.Allow, policy.ReasonRulesPassed)
+	if got.Permit != "signed" || len(s.claims) != 1 || s.claims[0].Audience != "mail" || s.claims[0].Subject != "system:serviceaccount:shop:agent" ||
+		s.claims[0].ArgumentsDigest != got.Decision.ArgumentsDigest || s.claims[0].Decision != got.Decision.ID {
+		t.Errorf("permit %q with %+v", got.Permit, s.claims)
+	}
+	if got := f.ask(t, f.call("item.get")); got.Permit != "" {
+		t.Error("a tool that requires no permit got one")
+	}
+	if got := f.ask(t, f.call("item.send", func(r *review.Request) { r.DryRun = true })); got.Permit != "" || got.Outcome != review.Allow {
+		t.Errorf("dry run: %s, permit %q", got.Outcome, got.Permit)
+	}
+	s.err = errors.New("no key")
+	if got := f.want(t, f.call("item.send"), review.Block, ReasonPermitUnavailable); !got.Retryable || got.Permit != "" {
+		t.Errorf("a permit that cannot be signed: %+v", got)
+	}
+}
+
+func TestThePermitOfAnApprovedCallIsTheApprovals(t *testing.T) {
+	s := &signer{}
+	f := newFixture(t, func(o *Options) { o.Permits = s })
+	f.load(t, strings.ReplaceAll(testPolicy, "name: item.delete, class: Destructive,", "name: item.delete, class: Destructive, permit: Required, permitAudience: items,"))
+	raised := f.want(t, f.call("item.delete"), review.Confirm, policy.ReasonIrreversible)
+	f.decideApproval(t, raised.Approval.Name, approval.Approved)
+	s.err = errors.New("no key")
+	f.want(t, f.call("item.delete"), review.Block, ReasonPermitUnavailable)
+	s.err = nil
+	f.want(t, f.call("item.delete"), review.Allow, policy.ReasonApproved) // what could not be signed has used nothing up
+	if waiting, err := f.approvals.Get(t.Context(), raised.Approval.Name); err != nil || s.claims[len(s.claims)-1].ID != waiting.ID {
+		t.Errorf("permit %q is not the approval's %q (%v)", s.claims[len(s.claims)-1].ID, waiting.ID, err)
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -39,7 +41,7 @@ func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
 	ctx := r.Context()
 	defer func() {
 		if p := recover(); p != nil {
-			g.options.Log.ErrorContext(ctx, "panic", "decision", id, "panic", p, "stack", string(debug.Stack()))
+			g.options.Log.ErrorContext(ctx, "panic", "decision", id, "panic", panicText(p), "stack", string(debug.Stack()))
 			answer, err = nil, &httpError{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error"}
 		}
 	}()
@@ -64,6 +66,15 @@ func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return g.once(ctx, in, id)
+}
+
+// panicText says what went wrong without a value of the call: what a library panics with may quote its input, what the
+// runtime panics with does not.
+func panicText(p any) string {
+	if err, ok := p.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("of type %T", p)
 }
 
 // once answers a uid once: who asks again with the same body gets the same answer.

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"gatewright.dev/gatewright/internal/policy"
 )
 
@@ -28,6 +30,14 @@ type Anyone struct{ Caller policy.Caller }
 
 // Identify implements Identifier.
 func (a Anyone) Identify(context.Context, *http.Request) (policy.Caller, error) { return a.Caller, nil }
+
+// ServiceAccount makes a caller of names that an API server would take: one with a slash in it could be read as another.
+func ServiceAccount(namespace, name string) (policy.Caller, error) {
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return policy.Caller{}, fmt.Errorf("%s/%s names no service account: want lower-case letters, digits and - in both", namespace, name)
+	}
+	return policy.Caller{Namespace: namespace, ServiceAccount: name}, nil
+}
 
 // Tokens knows callers by bearer tokens. It holds digests, so that no comparison leaks a token by its time.
 type Tokens map[[sha256.Size]byte]policy.Caller
@@ -93,15 +103,16 @@ func (t Tokens) add(record []string) error {
 		return fmt.Errorf("a token has at least %d characters", minTokenLength)
 	}
 	account, ok := strings.CutPrefix(record[1], serviceAccountPrefix)
-	namespace, name, cut := strings.Cut(account, ":")
-	if !ok || !cut || namespace == "" || name == "" {
+	namespace, name, _ := strings.Cut(account, ":")
+	caller, err := ServiceAccount(namespace, name)
+	if !ok || err != nil {
 		return fmt.Errorf("user %q is no service account: want %sNAMESPACE:NAME", record[1], serviceAccountPrefix)
 	}
 	key := sha256.Sum256([]byte(record[0]))
 	if _, twice := t[key]; twice {
 		return errors.New("the same token stands twice")
 	}
-	t[key] = policy.Caller{Namespace: namespace, ServiceAccount: name}
+	t[key] = caller
 	return nil
 }
 

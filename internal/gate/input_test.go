@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -129,11 +130,15 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestAPanicIsNoDecision(t *testing.T) {
-	f := newFixture(t)
+	var log strings.Builder
+	f := newFixture(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	f.gate.options.Recorder = panicking{}
 	w := post(f.gate, review.Path, body(t, f.call("item.get")))
 	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret cause") {
 		t.Errorf("HTTP %d %s", w.Code, w.Body)
+	}
+	if got := log.String(); !strings.Contains(got, "of type string") || strings.Contains(got, "secret cause") {
+		t.Errorf("the log says %s", got)
 	}
 }
 
@@ -163,6 +168,8 @@ func TestTokens(t *testing.T) {
 		"empty":                      {write("", 0o600), "holds no token"},
 		"a short token":              {write("short,system:serviceaccount:shop:agent,1\n", 0o600), "at least 16"},
 		"a user who is no account":   {write("0123456789abcdef,admin,1\n", 0o600), "line 1"},
+		"an account with a slash":    {write("0123456789abcdef,system:serviceaccount:shop:a/b,1\n", 0o600), "no service account"},
+		"a third part of a name":     {write("0123456789abcdef,system:serviceaccount:shop:a:b,1\n", 0o600), "no service account"},
 		"an account without a name":  {write("0123456789abcdef,system:serviceaccount:shop:,1\n", 0o600), "no service account"},
 		"the same token twice":       {write(good+"0123456789abcdef,system:serviceaccount:shop:x,3\n", 0o600), "twice"},
 		"too few fields":             {write("0123456789abcdef,system:serviceaccount:shop:agent\n", 0o600), "token,user,uid"},

@@ -30,7 +30,7 @@ func newMetrics(r prometheus.Registerer, g *Gate) (*metrics, error) {
 			Name: "gatewright_decisions_total", Help: "Decisions by outcome, base of the class and reason.",
 		}, []string{"outcome", "base", "reason"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "gatewright_decision_seconds", Help: "Time from the request to its answer.", Buckets: buckets,
+			Name: "gatewright_decision_seconds", Help: "Time from the request to its decision, without the write to the audit log.", Buckets: buckets,
 		}, []string{"outcome"}),
 		deciders: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gatewright_decider_seconds", Help: "Time that a decider took, queue included.", Buckets: buckets,
@@ -84,5 +84,3 @@ func (m *metrics) asked(decider string, took time.Duration, err error) {
 		m.unavailable.WithLabelValues(decider, string(inference.ReasonOf(err))).Inc()
 	}
 }
-
-func (m *metrics) auditFailed(error) { m.audit.Inc() }

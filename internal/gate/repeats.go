@@ -70,12 +70,9 @@ func (d *decision) isRepeated() bool {
 
 // remember keeps what a decider has denied, and ends a row of clarifications that lead nowhere.
 func (d *decision) remember() {
-	if d.in.review.DryRun && d.verdict.Outcome == policy.Confirm {
-		return
-	}
 	switch d.verdict.Outcome {
 	case policy.Block:
-		if d.deciderAnswered() && !d.temporary && d.repeats == 0 {
+		if d.deciderAnswered() && !d.retryable() && d.repeats == 0 {
 			r := d.gate.repeats
 			r.mu.Lock()
 			defer r.mu.Unlock()

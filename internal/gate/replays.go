@@ -15,7 +15,14 @@ type replays struct {
 	max     int // bytes
 	bytes   int
 	entries map[replayKey]*replay
-	order   []replayKey
+	order   []replaySlot
+}
+
+// replaySlot is the place of an entry in the order in which entries end. It counts until its turn comes, also when its
+// entry is gone before, so that requests whose answers are not kept cannot make the order grow without bound.
+type replaySlot struct {
+	key   replayKey
+	entry *replay
 }
 
 type replayKey struct {
@@ -29,10 +36,12 @@ type replay struct {
 	// done is closed when the answer stands.
 	done   chan struct{}
 	answer []byte // nil: the first request came to no answer
+	cost   int    // what it counts in replays.bytes
 }
 
-// replayCost is what an entry costs beside its answer.
-const replayCost = 256
+// replayCost is what an entry costs beside its answer: about 100 bytes each for itself, its channel, its place in the
+// order and its place in the map.
+const replayCost = 400
 
 func newReplays(maxBytes int) *replays {
 	return &replays{max: maxBytes, entries: map[replayKey]*replay{}}
@@ -48,23 +57,25 @@ func (r *replays) begin(in *input) (entry *replay, isFirst bool) {
 		return found, false
 	}
 	r.makeRoom(now)
-	entry = &replay{body: in.body, until: now.Add(uidMaxAge + uidMaxAhead), done: make(chan struct{})}
+	entry = &replay{body: in.body, until: now.Add(uidMaxAge + uidMaxAhead), done: make(chan struct{}), cost: replayCost}
 	r.entries[key] = entry
-	r.order = append(r.order, key)
-	r.bytes += replayCost
+	r.order = append(r.order, replaySlot{key, entry})
+	r.bytes += entry.cost
 	return entry, true
 }
 
 func (r *replays) makeRoom(now time.Time) {
 	for len(r.order) > 0 {
-		oldest := r.entries[r.order[0]]
-		if r.bytes <= r.max && (oldest != nil && now.Before(oldest.until)) {
+		oldest := r.order[0]
+		isCurrent := r.entries[oldest.key] == oldest.entry
+		if r.bytes <= r.max && isCurrent && now.Before(oldest.entry.until) {
 			return
 		}
-		if oldest != nil {
-			r.bytes -= replayCost + len(oldest.answer)
-			delete(r.entries, r.order[0])
+		r.bytes -= oldest.entry.cost
+		if isCurrent {
+			delete(r.entries, oldest.key)
 		}
+		r.order[0] = replaySlot{}
 		r.order = r.order[1:]
 	}
 }
@@ -75,13 +86,12 @@ func (r *replays) finish(in *input, entry *replay, answer []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entry.answer = answer
-	if r.entries[key] == entry {
+	if r.entries[key] == entry { // else it has made room for others meanwhile
 		if answer == nil {
 			delete(r.entries, key)
-			r.bytes -= replayCost
-		} else {
-			r.bytes += len(answer)
 		}
+		entry.cost += len(answer)
+		r.bytes += len(answer)
 	}
 	close(entry.done)
 }

@@ -22,7 +22,7 @@ type ServedDecider struct {
 	Verified bool
 	// RequireVerified refuses answers of a decider that is not Verified.
 	RequireVerified bool
-	// allows says which namespaces may refer to it.
+	// Allowed are the namespaces whose policies may refer to it.
 	Allowed NamespaceRule
 }
 

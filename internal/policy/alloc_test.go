@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"testing"
 
 	"gatewright.dev/gatewright/internal/testkit"
@@ -25,7 +24,7 @@ func TestAllocationsOfRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := typicalCall()
 			var v Verdict
-			got := testing.AllocsPerRun(200, func() { v = c.set.Judge(context.Background(), r).Settle(nil, nil) })
+			got := testing.AllocsPerRun(200, func() { v = c.set.Judge(t.Context(), r).Settle(nil, nil) })
 			if v.Outcome != Allow {
 				t.Fatalf("got %+v", show(v))
 			}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -38,7 +37,7 @@ func crowd(t testing.TB, n int) *Set {
 func run(b *testing.B, s *Set, r *Request, answers questions.Answers, want Outcome) {
 	b.Helper()
 	one := func() Outcome {
-		j := s.Judge(context.Background(), r)
+		j := s.Judge(b.Context(), r)
 		return j.Settle(replying(j, answers), nil).Outcome
 	}
 	if got := one(); got != want {

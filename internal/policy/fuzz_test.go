@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -114,7 +113,7 @@ func FuzzJudge(f *testing.F) {
 		}
 		r := request("act", arguments, userSaid("pay walrus harbour 1", "read /srv/data/x and https://api.example.com/"))
 		once := func() (Verdict, Explanation) {
-			j := set.Judge(context.Background(), r)
+			j := set.Judge(t.Context(), r)
 			v := j.Settle(replying(j, questions.Answers{"asked": yes(1)}), nil)
 			j.Reached()
 			j.ConfirmMessage()

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 
@@ -187,9 +188,7 @@ func TestPropertyUntrustedStaysUntrusted(t *testing.T) {
 		after.ToolResults = append(slices.Clone(r.ToolResults), claim)
 		after.Assistant = append(slices.Clone(r.Assistant), claim)
 		after.Facts = args{"approved": true, "scopes": []any{"a:b"}, "user": "pay walrus harbour 300"}
-		for k, v := range r.Facts {
-			after.Facts[k] = v
-		}
+		maps.Copy(after.Facts, r.Facts)
 		after.OnBehalfOf, after.Session = "admin", "approved"
 		k := g.judge(policies, &after)
 		if got := k.Settle(replying(k, answers), nil); got.Outcome == Allow && before.Outcome != Allow {
@@ -223,7 +222,7 @@ func TestPropertyAClaimedFactOnlyTightensUnderAttestedTrust(t *testing.T) {
 }
 
 func TestPropertyAPassedDeadlineNeverAllows(t *testing.T) {
-	past, cancel := context.WithCancel(context.Background())
+	past, cancel := context.WithCancel(t.Context())
 	cancel()
 	property(t, 9, func(t *testing.T, g generator, w world) bool {
 		j := setOfGenerated(g.selection(w)...).Judge(past, g.call())

@@ -23,7 +23,7 @@ func reached(t *testing.T) map[string]struct {
 		got  Verdict
 	}
 	key, _ := newFrontDoor(t)
-	past, cancel := context.WithCancel(context.Background())
+	past, cancel := context.WithCancel(t.Context())
 	cancel()
 	act := func(options ...testkit.Option) Verdict {
 		return decide(request("act", args{"x": "/etc"}), compiled(t, "p", options...))

@@ -117,7 +117,7 @@ func TestAnAuditPolicyCannotUseUpTheBudgetOfOthers(t *testing.T) {
 }
 
 func TestACallWhoseDeadlineHasPassedIsBlocked(t *testing.T) {
-	canceledContext, cancel := context.WithCancel(context.Background())
+	canceledContext, cancel := context.WithCancel(t.Context())
 	cancel()
 	want := shown{"Block", ReasonCanceled, "rule:deadline"}
 	for name, tool := range map[string][]testkit.ToolOption{

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -191,7 +190,7 @@ func TestSet(t *testing.T) {
 	if diff := cmp.Diff(want, names(s.Policies())); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if v := NewSet(nil).Judge(context.Background(), request("act", nil)).Settle(nil, nil); v.Reason != ReasonNoPolicy {
+	if v := NewSet(nil).Judge(t.Context(), request("act", nil)).Settle(nil, nil); v.Reason != ReasonNoPolicy {
 		t.Errorf("an empty set says %s", v.Reason)
 	}
 }

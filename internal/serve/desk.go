@@ -18,6 +18,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
 
@@ -28,7 +29,9 @@ const ApprovalsPath = "/v1alpha1/approvals"
 type desk struct {
 	secret    [sha256.Size]byte
 	approvals approval.Store
-	log       *slog.Logger
+	// keys publishes the public keys of permits, for tool servers.
+	keys http.Handler
+	log  *slog.Logger
 }
 
 // Verdict is what a person says about a call.
@@ -43,7 +46,7 @@ type Verdict struct {
 const secretBytes = 32
 
 // newDesk reads the secret, or makes one that only the user of this process can read.
-func newDesk(path string, approvals approval.Store, log *slog.Logger) (*desk, error) {
+func newDesk(path string, approvals approval.Store, keys http.Handler, log *slog.Logger) (*desk, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		data, err = makeSecret(path)
@@ -62,7 +65,7 @@ func newDesk(path string, approvals approval.Store, log *slog.Logger) (*desk, er
 	if len(secret) < secretBytes {
 		return nil, fmt.Errorf("the approver's secret in %s is shorter than %d characters: remove the file, and a new one is made", path, secretBytes)
 	}
-	return &desk{secret: sha256.Sum256([]byte(secret)), approvals: approvals, log: log}, nil
+	return &desk{secret: sha256.Sum256([]byte(secret)), approvals: approvals, keys: keys, log: log}, nil
 }
 
 func makeSecret(path string) ([]byte, error) {
@@ -84,6 +87,7 @@ func makeSecret(path string) ([]byte, error) {
 func (c *Config) routes(gate http.Handler, d *desk) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", gate)
+	mux.Handle("GET "+permit.JWKSPath, d.keys)
 	mux.HandleFunc("GET "+ApprovalsPath, d.guard(d.list))
 	mux.HandleFunc("POST "+ApprovalsPath+"/{name}", d.guard(d.decide))
 	if c.TokenFile != "" {

@@ -23,11 +23,11 @@ func TestTheApproversSecret(t *testing.T) {
 		return path
 	}
 	made := filepath.Join(t.TempDir(), "made")
-	first, err := newDesk(made, store, nil)
+	first, err := newDesk(made, store, http.NotFoundHandler(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := newDesk(made, store, nil); err != nil || second.secret != first.secret {
+	if second, err := newDesk(made, store, http.NotFoundHandler(), nil); err != nil || second.secret != first.secret {
 		t.Errorf("the secret did not stay: %v", err)
 	}
 	for name, test := range map[string]struct{ path, want string }{
@@ -36,14 +36,14 @@ func TestTheApproversSecret(t *testing.T) {
 		"it is empty":        {file("", 0o600), "shorter"},
 		"it cannot be made":  {filepath.Join(t.TempDir(), "none", "secret"), "no such file"},
 	} {
-		if _, err := newDesk(test.path, store, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := newDesk(test.path, store, http.NotFoundHandler(), nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
 }
 
 func TestOnlyLocalRequestsWithoutTokens(t *testing.T) {
-	d, err := newDesk(filepath.Join(t.TempDir(), "secret"), approval.NewMemory(clock.RealClock{}), nil)
+	d, err := newDesk(filepath.Join(t.TempDir(), "secret"), approval.NewMemory(clock.RealClock{}), http.NotFoundHandler(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestOnlyLocalRequestsWithoutTokens(t *testing.T) {
 
 func TestTheDeskRefusesWhatItCannotRead(t *testing.T) {
 	store := approval.NewMemory(clock.RealClock{})
-	d, err := newDesk(filepath.Join(t.TempDir(), "secret"), store, nil)
+	d, err := newDesk(filepath.Join(t.TempDir(), "secret"), store, http.NotFoundHandler(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +21,7 @@ import (
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	AuditLog string
 	// ApprovalLog is the file that approvals are kept in.
 	ApprovalLog string
+	// PermitKey is a file with the keys that permits are signed with. It is made if it is not there.
+	PermitKey string
 	// ApproverSecret is a file with the secret by which a person decides approvals. It is made if it is not there.
 	ApproverSecret string
 	// Version of the binary, in records.
@@ -56,6 +59,7 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.Caller, "caller", "default/default", "service account that every request counts for when there is no token file, as NAMESPACE/NAME")
 	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in")
 	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
+	f.StringVar(&c.PermitKey, "permit-key", "gatewright-permit-key.json", "file with the keys that permits are signed with; made, readable by its owner only, if it is not there")
 	f.StringVar(&c.ApproverSecret, "approver-secret", "gatewright-approver-secret", "file with the secret by which a person decides approvals; made, readable by its owner only, if it is not there")
 }
 
@@ -78,12 +82,16 @@ func (c *Config) Validate() error {
 }
 
 func parseCaller(s string) (policy.Caller, error) {
-	namespace, name := filepath.Split(s)
-	if len(namespace) < 2 || name == "" || filepath.Dir(namespace[:len(namespace)-1]) != "." {
-		return policy.Caller{}, fmt.Errorf("--caller %q is no NAMESPACE/NAME", s)
+	namespace, name, _ := strings.Cut(s, "/")
+	caller, err := gate.ServiceAccount(namespace, name)
+	if err != nil {
+		return policy.Caller{}, fmt.Errorf("--caller %q is no NAMESPACE/NAME of a service account", s)
 	}
-	return policy.Caller{Namespace: namespace[:len(namespace)-1], ServiceAccount: name}, nil
+	return caller, nil
 }
+
+// issuer is the name that permits of a gate on one machine carry.
+const issuer = "gatewright"
 
 // Run serves until the context ends.
 func Run(ctx context.Context, c Config) (err error) {
@@ -110,16 +118,24 @@ func Run(ctx context.Context, c Config) (err error) {
 		return fmt.Errorf("--approval-log %s: %w", c.ApprovalLog, err)
 	}
 	defer closing(&err, approvals)
+	keys, err := permit.LoadOrCreateKeys(c.PermitKey, clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("--permit-key %s: %w", c.PermitKey, err)
+	}
+	signer, err := permit.NewSigner(keys, issuer, clock.RealClock{})
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	g, err := gate.New(gate.Options{
-		Identify: identify, Recorder: records, Approvals: approvals, Log: c.Log, Registry: registry, Version: c.Version,
+		Identify: identify, Recorder: records, Approvals: approvals, Permits: signer, Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
 		Disclose: v1alpha1.DiscloseFull,
 	})
 	if err != nil {
 		return err
 	}
-	desk, err := newDesk(c.ApproverSecret, approvals, c.Log)
+	desk, err := newDesk(c.ApproverSecret, approvals, keys, c.Log)
 	if err != nil {
 		return err
 	}
@@ -129,6 +145,11 @@ func Run(ctx context.Context, c Config) (err error) {
 func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry, desk *desk) error {
 	source := newSource(c.Manifests, g, c.Log)
 	defer source.close()
+	watcher := source.openWatcher() // before the folder is read, so that no change falls between
+	if watcher != nil {
+		defer watcher.Close() //nolint:errcheck // nothing is left to do with it
+	}
+	seen := source.stamp()
 	if err := source.load(); err != nil {
 		return err
 	}
@@ -145,7 +166,7 @@ func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Reg
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		source.watch(watching)
+		source.watch(watching, watcher, seen)
 	}()
 	err = gate.Serve(ctx, listener, c.routes(g.Routes(registry), desk))
 	stop()

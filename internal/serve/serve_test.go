@@ -93,7 +93,7 @@ func start(t *testing.T, manifests map[string]string) *served {
 	go func() {
 		done <- Run(ctx, Config{
 			Manifests: s.folder, Listen: "127.0.0.1:0", TokenFile: filepath.Join(work, "tokens.csv"), AuditLog: s.audit,
-			ApprovalLog: filepath.Join(work, "approvals.jsonl"), ApproverSecret: filepath.Join(work, "secret"), Log: slog.New(slog.NewJSONHandler(s.log, nil)), Version: "test",
+			ApprovalLog: filepath.Join(work, "approvals.jsonl"), ApproverSecret: filepath.Join(work, "secret"), PermitKey: filepath.Join(work, "permit-key.json"), Log: slog.New(slog.NewJSONHandler(s.log, nil)), Version: "test",
 			Listening: func(a net.Addr) { address <- a },
 		})
 	}()

@@ -137,35 +137,50 @@ func (s *source) policies(set *manifest.Set) []*policy.Compiled {
 	return out
 }
 
-// watch reads the folder again when something in it has changed.
-func (s *source) watch(ctx context.Context) {
+// openWatcher watches the folder. Nil: it cannot be, and is only looked at in turn.
+func (s *source) openWatcher() *fsnotify.Watcher {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		s.log.Error("folder cannot be watched: restart to read changes", "error", err)
-		return
+		s.log.Warn("folder cannot be watched: changes are seen a little later", "error", err)
+		return nil
 	}
-	defer w.Close() //nolint:errcheck // nothing is left to do with it
 	s.watchFolders(w)
+	return w
+}
+
+// watch reads the folder again when something in it has changed since it had this stamp.
+func (s *source) watch(ctx context.Context, w *fsnotify.Watcher, seen string) {
+	if w == nil {
+		w = &fsnotify.Watcher{} // its channels are nil and never ready
+	}
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
 	// A folder that is taken away and put back ends its watch without a word, so what is there is also looked at in turn.
 	turn := time.NewTicker(lookEvery)
 	defer turn.Stop()
-	seen := s.stamp()
+	var latest time.Time // by when a change is read, however many follow; zero: there is none to read
+	changed := func() {
+		if latest.IsZero() {
+			latest = time.Now().Add(longestSettle)
+		}
+		quiet.Reset(min(settle, time.Until(latest)))
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.Events:
-			quiet.Reset(settle)
+			changed()
 		case <-turn.C:
 			if now := s.stamp(); now != seen {
 				seen = now
-				quiet.Reset(settle)
+				changed()
 			}
 		case err := <-w.Errors:
 			s.log.Error("watching manifests", "error", err)
+			changed() // events may have been lost
 		case <-quiet.C:
+			latest = time.Time{}
 			s.watchFolders(w)
 			if err := s.load(); err != nil {
 				s.log.Error("manifests could not be read, the policies in force stay", "error", err)

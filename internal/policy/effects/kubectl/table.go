@@ -112,7 +112,7 @@ var creatable = set("clusterrole clusterrolebinding configmap cm cronjob cj depl
 
 func set(list string) map[string]bool {
 	names := map[string]bool{}
-	for _, name := range strings.Fields(list) {
+	for name := range strings.FieldsSeq(list) {
 		names[name] = true
 	}
 	return names
