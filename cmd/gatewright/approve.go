@@ -60,7 +60,7 @@ func printPending(w io.Writer, waiting []approval.Approval) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NAME\tCALLER\tTOOL\tCLASS\tMESSAGE\tARGUMENTS\tEXPIRES")
 	for _, a := range waiting {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, cell(a.Call.Caller), cell(a.Call.Tool), cell(a.Call.Class), cell(a.Call.Message), cell(beginning(string(a.Call.Arguments))), a.Call.ExpiresAt.Format(time.RFC3339))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(a.Name), cell(a.Call.Caller), cell(a.Call.Tool), cell(a.Call.Class), cell(a.Call.Message), cell(beginning(string(a.Call.Arguments))), a.Call.ExpiresAt.Format(time.RFC3339))
 	}
 	return t.Flush()
 }
@@ -127,7 +127,7 @@ func printCall(w io.Writer, a *approval.Approval) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
-			_, _ = fmt.Fprintf(t, "%s\t%s\n", name, cell(value))
+			_, _ = fmt.Fprintf(t, "%s\t%s\n", cell(name), cell(value)) // names of arguments come from the call too
 		}
 	}
 	row("message", a.Call.Message)
@@ -168,7 +168,10 @@ func confirmed(in io.Reader, out io.Writer) bool {
 
 func (o *deskOptions) list(ctx context.Context) ([]approval.Approval, error) {
 	var all []approval.Approval
-	return all, o.send(ctx, http.MethodGet, serve.ApprovalsPath, nil, &all)
+	if err := o.send(ctx, http.MethodGet, serve.ApprovalsPath, nil, &all); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 func (o *deskOptions) find(ctx context.Context, name string) (*approval.Approval, error) {
@@ -189,7 +192,7 @@ func (o *deskOptions) decide(ctx context.Context, w io.Writer, name string, v se
 		return err
 	}
 	done := map[string]string{"Approve": "approved", "Reject": "rejected"}[v.Outcome]
-	_, err := fmt.Fprintf(w, "%s %s\n", name, done)
+	_, err := fmt.Fprintf(w, "%s %s\n", cell(name), done)
 	return err
 }
 
@@ -237,12 +240,12 @@ func refusal(status int, data []byte) error {
 	if err := json.Unmarshal(data, &e); err != nil || e.Code == "" {
 		return fmt.Errorf("the gate answered HTTP %d", status)
 	}
-	return fmt.Errorf("the gate answered HTTP %d %s%s: %s", status, e.Code, fieldText(e.Field), e.Message)
+	return fmt.Errorf("the gate answered HTTP %d %s%s: %s", status, cell(e.Code), fieldText(e.Field), cell(e.Message))
 }
 
 func fieldText(field string) string {
 	if field == "" {
 		return ""
 	}
-	return " " + field
+	return " " + cell(field)
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/approval"
 )
 
 func TestApprovals(t *testing.T) {
@@ -77,5 +79,21 @@ func TestOnlyTheApproversSecretDecides(t *testing.T) {
 	}
 	if _, errs, code := command(t, "", "pending", "--url", url, "--approver-secret", "none"); code == exitOK || !strings.Contains(errs, "secret") {
 		t.Errorf("no secret: exit %d %s", code, errs)
+	}
+}
+
+func TestACallThatWaitsIsSafeToPrint(t *testing.T) {
+	const hostile = "\x1b[2J\u202e\r"
+	a := &approval.Approval{Name: hostile, State: approval.Pending, Call: approval.Call{
+		Binding: approval.Binding{Caller: hostile, Tool: hostile, Server: hostile, OnBehalfOf: hostile, ConfirmReasons: []string{hostile}},
+		Class:   hostile, Message: hostile, UserRequest: hostile, Arguments: json.RawMessage(`"` + hostile + `"`),
+		Sources: map[string]string{"/" + hostile: "Nowhere"}, Answers: map[string]string{hostile: hostile},
+	}}
+	var out strings.Builder
+	if err := errors.Join(printCall(&out, a), printPending(&out, []approval.Approval{*a})); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), hostile[:1]+"\u202e\r") {
+		t.Errorf("what came with a call reaches the terminal: %q", out.String())
 	}
 }

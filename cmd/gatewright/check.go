@@ -203,7 +203,7 @@ func printChecked(w io.Writer, results []checked) error {
 		if r.Response != nil && len(results) == 1 {
 			_, _ = fmt.Fprintf(w, "\n%s\n", cell(r.Response.Message))
 			if r.Response.Approval != nil {
-				_, _ = fmt.Fprintf(w, "waits for approval %s until %s\n", r.Response.Approval.Name, r.Response.Approval.ExpiresAt.Format(time.RFC3339))
+				_, _ = fmt.Fprintf(w, "waits for approval %s until %s\n", cell(r.Response.Approval.Name), r.Response.Approval.ExpiresAt.Format(time.RFC3339))
 			}
 		}
 	}

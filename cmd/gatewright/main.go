@@ -24,7 +24,7 @@ const (
 	exitError    = 1 // something failed; nothing was decided
 	exitUsage    = 2 // the command line is wrong
 	exitNotAllow = 3 // a decision other than Allow
-	exitFailed   = 4 // a test suite failed
+	exitFailed   = 4 // a test suite failed, or an audit log is broken
 )
 
 // exit is an error with an exit code of its own. An empty message prints nothing more.

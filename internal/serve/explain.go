@@ -4,13 +4,14 @@ import (
 	"context"
 	"log/slog"
 
+	"k8s.io/utils/clock"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/policy"
-
-	review "gatewright.dev/gatewright/api/review/v1alpha1"
-	"k8s.io/utils/clock"
 )
 
 // Explained is a decision with every step that led to it.
@@ -33,7 +34,7 @@ func Explain(ctx context.Context, manifests string, caller string, body []byte, 
 		return nil, err
 	}
 	g, err := gate.New(gate.Options{
-		Identify: gate.Anyone{Caller: who}, Recorder: discard{}, Approvals: approval.NewMemory(clock.RealClock{}), Log: log, Disclose: "Full",
+		Identify: gate.Anyone{Caller: who}, Recorder: discard{}, Approvals: approval.NewMemory(clock.RealClock{}), Log: log, Disclose: v1alpha1.DiscloseFull,
 	})
 	if err != nil {
 		return nil, err

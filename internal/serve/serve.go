@@ -191,6 +191,9 @@ func closing(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
 // settle is how long the folder has to be quiet before it is read: editors write a file in several steps.
 const settle = 200 * time.Millisecond
 
+// longestSettle is how long a change waits at most: a folder that is never quiet must not keep old policies in force.
+const longestSettle = 10 * settle
+
 var errNotFolder = errors.New("is no folder")
 
 func checkFolder(path string) error {

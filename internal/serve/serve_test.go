@@ -81,10 +81,16 @@ const tokens = "good-token-0123456,system:serviceaccount:good:agent,1\nbad-token
 
 func start(t *testing.T, manifests map[string]string) *served {
 	t.Helper()
-	s := &served{folder: t.TempDir(), log: &syncBuffer{}}
+	folder := t.TempDir()
 	for name, content := range manifests {
-		write(t, s.folder, name, content)
+		write(t, folder, name, content)
 	}
+	return startIn(t, folder, &syncBuffer{})
+}
+
+func startIn(t *testing.T, folder string, log *syncBuffer) *served {
+	t.Helper()
+	s := &served{folder: folder, log: log}
 	work := t.TempDir()
 	write(t, work, "tokens.csv", tokens)
 	s.audit = filepath.Join(work, "audit.jsonl")
@@ -183,6 +189,24 @@ func TestChangesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.eventually(t, "the end", func() bool { return s.ask(t, "good").Reason == "NoPolicy" })
+}
+
+func TestAChangeIsReadThroughALinkAndWhileTheFolderIsNeverQuiet(t *testing.T) {
+	folder, log := t.TempDir(), &syncBuffer{}
+	write(t, folder, "good.yaml", allowing)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Fatal(err)
+	}
+	s := startIn(t, link, log)
+	s.want(t, "good", "Allow", "RulesPassed")
+	write(t, folder, "good.yaml", strings.Replace(allowing, "item.get", "item.list", 1))
+	n := 0
+	s.eventually(t, "the change", func() bool {
+		n++
+		write(t, folder, "noise.txt", strings.Repeat("x", n))
+		return s.ask(t, "good").Reason == "UnknownTool"
+	})
 }
 
 func TestEveryDecisionIsInTheLog(t *testing.T) {

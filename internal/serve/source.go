@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -68,7 +69,7 @@ func (s *source) load() error {
 	}
 	set, err := manifest.LoadDir(s.folder)
 	if err != nil {
-		return fmt.Errorf("reading manifests: %w", err)
+		return err
 	}
 	for _, i := range set.Ignored {
 		s.log.Info("manifest ignored", "file", i.File, "document", i.Document, "reason", i.Reason)
@@ -150,8 +151,10 @@ func (s *source) openWatcher() *fsnotify.Watcher {
 
 // watch reads the folder again when something in it has changed since it had this stamp.
 func (s *source) watch(ctx context.Context, w *fsnotify.Watcher, seen string) {
-	if w == nil {
-		w = &fsnotify.Watcher{} // its channels are nil and never ready
+	var events chan fsnotify.Event
+	var failures chan error
+	if w != nil {
+		events, failures = w.Events, w.Errors
 	}
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
@@ -169,24 +172,32 @@ func (s *source) watch(ctx context.Context, w *fsnotify.Watcher, seen string) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.Events:
+		case <-events:
 			changed()
 		case <-turn.C:
 			if now := s.stamp(); now != seen {
 				seen = now
 				changed()
 			}
-		case err := <-w.Errors:
+		case err := <-failures:
 			s.log.Error("watching manifests", "error", err)
 			changed() // events may have been lost
 		case <-quiet.C:
 			latest = time.Time{}
-			s.watchFolders(w)
+			if w != nil {
+				s.watchFolders(w)
+			}
+			seen = s.stamp()
 			if err := s.load(); err != nil {
 				s.log.Error("manifests could not be read, the policies in force stay", "error", err)
 			}
 		}
 	}
+}
+
+// root ends in a slash, so that a folder that is itself a link, as a mount may be, is walked and not only looked at.
+func (s *source) root() string {
+	return strings.TrimSuffix(s.folder, string(filepath.Separator)) + string(filepath.Separator)
 }
 
 // lookEvery is how often the folder is looked at without an event.
@@ -195,7 +206,7 @@ const lookEvery = 2 * time.Second
 // stamp changes when a file of the folder does.
 func (s *source) stamp() string {
 	h := sha256.New()
-	_ = filepath.WalkDir(s.folder, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(s.root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			_, _ = fmt.Fprintln(h, path, "unreadable") // load says why
 			return nil
@@ -210,7 +221,7 @@ func (s *source) stamp() string {
 
 // watchFolders watches the folder and those below it, new ones too: a watch is for one folder only.
 func (s *source) watchFolders(w *fsnotify.Watcher) {
-	err := filepath.WalkDir(s.folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
