@@ -18,7 +18,7 @@ func (d *decision) binding() approval.Binding {
 	r := &d.in.request
 	return approval.Binding{
 		PolicyDigest: d.digest, Caller: r.Caller.String(), Server: r.Server, Tool: r.Tool, ArgumentsDigest: d.in.argumentsDigest,
-		OnBehalfOf: r.OnBehalfOf, Session: r.Session, UserTurnsDigest: d.in.userTurns,
+		OnBehalfOf: d.words.onBehalfOf, Session: r.Session, UserTurnsDigest: d.words.digest,
 	}
 }
 
@@ -169,9 +169,7 @@ func (d *decision) pendingCall() (approval.Call, error) {
 		ExpiresAt: r.Now.Add(time.Duration(d.terms.Approvals.TTLSeconds) * time.Second),
 	}
 	call.Class, call.Base = d.judgement.Class()
-	if n := len(r.UserTurns); n > 0 {
-		call.UserRequest = r.UserTurns[n-1]
-	}
+	call.UserRequest = d.words.latest
 	return call, nil
 }
 

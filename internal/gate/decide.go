@@ -41,6 +41,7 @@ type decision struct {
 	terms     policy.Terms
 	policies  []string
 	digest    string // of the policies in force for this tool
+	words     words
 	verdict   policy.Verdict
 
 	answered    []policy.Answered
@@ -63,7 +64,7 @@ type decision struct {
 // call's way: policies are selected, the tool classified and rules run (Judge), a person's word is looked up, a decider
 // is asked, its answers become an outcome, irreversible calls wait for a person, and the decision is recorded.
 func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
-	d := &decision{gate: g, in: in, id: id}
+	d := &decision{gate: g, in: in, id: id, words: in.words()}
 	snapshot := g.snapshot.Load()
 	if snapshot == nil {
 		d.block(ReasonNotReady, "the gate has no policies yet: call again in a moment", true)
@@ -72,6 +73,7 @@ func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
 	d.judgement = snapshot.Policies.Judge(ctx, &in.request)
 	d.terms, d.policies = d.judgement.Terms(), d.judgement.Policies()
 	d.digest = "sha256:" + d.judgement.PolicyDigest()
+	d.words.attest(d.judgement)
 
 	approved, settled := d.lookUpApproval(ctx)
 	if !settled && approved == nil && !d.isRepeated() {
@@ -219,7 +221,7 @@ func (d *decision) sign(ctx context.Context, approved *policy.Approval) {
 	claims := permit.Claims{
 		Audience: d.terms.PermitAudience, Subject: permit.Subject(r.Caller.Namespace, r.Caller.ServiceAccount),
 		ID:   permit.JTI(d.gate.options.Cluster, r.Caller.String(), d.in.review.UID, d.in.body),
-		Tool: r.Tool, Server: r.Server, ArgumentsDigest: d.in.argumentsDigest, PolicyDigest: d.digest, Decision: d.id, OnBehalfOf: r.OnBehalfOf,
+		Tool: r.Tool, Server: r.Server, ArgumentsDigest: d.in.argumentsDigest, PolicyDigest: d.digest, Decision: d.id, OnBehalfOf: d.words.onBehalfOf,
 	}
 	if r.Session != "" {
 		claims.Session = permit.SessionDigest(r.Session)
@@ -274,9 +276,9 @@ func (d *decision) auditRecord() *audit.Record {
 	r := &audit.Record{
 		Time: d.gate.options.Clock.Now(), ID: d.id, UID: in.review.UID, RequestDigest: digestText(&in.body),
 		Caller:     audit.Caller{Namespace: in.caller.Namespace, ServiceAccount: in.caller.ServiceAccount},
-		OnBehalfOf: in.request.OnBehalfOf, Tool: in.request.Tool, Server: in.request.Server,
+		OnBehalfOf: d.words.onBehalfOf, Tool: in.request.Tool, Server: in.request.Server,
 		Outcome: outcome(v.Outcome), Reason: string(v.Reason), By: v.By,
-		PolicyDigest: d.digest, ArgumentsDigest: in.argumentsDigest, StateDigest: d.decided, UserTurnsDigest: in.userTurns,
+		PolicyDigest: d.digest, ArgumentsDigest: in.argumentsDigest, StateDigest: d.decided, UserTurnsDigest: d.words.digest,
 		Decider: d.decider, Fingerprint: d.fingerprint, ModelHash: d.modelHash, DeciderError: string(d.deciderErr),
 		DryRun: in.review.DryRun, Milliseconds: milliseconds(d.took), DeciderMilliseconds: milliseconds(d.deciderTook),
 		EngineSemantics: policy.EngineSemantics, GateVersion: d.gate.options.Version,

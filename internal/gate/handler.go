@@ -119,7 +119,7 @@ func (g *Gate) judge(ctx context.Context, in *input, id string) *decision {
 	ctx, span := g.tracer.Start(ctx, "decide", trace.WithAttributes(attribute.String("gatewright.decision", id)))
 	defer span.End()
 	if !g.slots.take(in.caller.Namespace) {
-		d := &decision{gate: g, in: in, id: id}
+		d := &decision{gate: g, in: in, id: id, words: in.words()}
 		d.block(ReasonOverloaded, "the gate judges as many calls as it can: call again in a moment", true)
 		return d.record(ctx)
 	}

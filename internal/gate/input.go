@@ -33,7 +33,6 @@ type input struct {
 	started time.Time
 
 	argumentsDigest string
-	userTurns       string // digest
 }
 
 // decode reads a body strictly: nothing happens for one that could be read in two ways.
@@ -147,7 +146,36 @@ func (in *input) build(now time.Time) {
 	if c.UserRequest != "" && (len(r.UserTurns) == 0 || r.UserTurns[len(r.UserTurns)-1] != c.UserRequest) {
 		r.UserTurns = append(r.UserTurns, c.UserRequest)
 	}
-	in.userTurns = digestOf(r.UserTurns...)
+}
+
+// words are what a decision goes by as the user's.
+type words struct {
+	latest     string // turn
+	onBehalfOf string
+	digest     string // of all turns
+}
+
+func (in *input) words() words {
+	r := &in.request
+	return words{latest: last(r.UserTurns), onBehalfOf: r.OnBehalfOf, digest: digestOf(r.UserTurns...)}
+}
+
+// attest adds what a front door has signed. What the caller states stays in the digest, because policies that take the
+// caller's word have judged by it.
+func (w *words) attest(j *policy.Judgement) {
+	turns, onBehalfOf, ok := j.Attested()
+	if !ok {
+		return
+	}
+	w.latest, w.onBehalfOf = last(turns), onBehalfOf
+	w.digest = digestOf(w.digest, digestOf(turns...))
+}
+
+func last(turns []string) string {
+	if len(turns) == 0 {
+		return ""
+	}
+	return turns[len(turns)-1]
 }
 
 // digestOf digests texts so that no two lists of texts have the same digest.

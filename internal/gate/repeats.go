@@ -88,7 +88,7 @@ func (d *decision) deciderAnswered() bool { return d.fingerprint != "" && d.deci
 
 func (d *decision) countClarify() {
 	q := &d.in.request
-	key := clarifyKey{d.in.caller.String(), d.digest, q.Tool, q.Server, d.in.argumentsDigest, d.in.userTurns}
+	key := clarifyKey{d.in.caller.String(), d.digest, q.Tool, q.Server, d.in.argumentsDigest, d.words.digest}
 	r := d.gate.repeats
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -271,6 +271,17 @@ func (j *Judgement) MayNeedPerson() bool {
 	return false
 }
 
+// Attested returns the user's turns and the end user that a front door has signed, as far as a policy in force has looked at
+// them. There is one attestation to a call, so all policies that accept it see the same.
+func (j *Judgement) Attested() (userTurns []string, onBehalfOf string, ok bool) {
+	for i := range j.evaluations {
+		if e := &j.evaluations[i]; e.enforced && e.context != nil {
+			return e.context.UserTurns, e.context.OnBehalfOf, true
+		}
+	}
+	return nil, "", false
+}
+
 // Policies returns the policies that applied, each with its generation.
 func (j *Judgement) Policies() []string {
 	out := make([]string, len(j.evaluations))

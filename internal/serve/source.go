@@ -156,43 +156,69 @@ func (s *source) watch(ctx context.Context, w *fsnotify.Watcher, seen string) {
 	if w != nil {
 		events, failures = w.Events, w.Errors
 	}
-	quiet := time.NewTimer(time.Hour)
-	quiet.Stop()
+	due := newSettling()
 	// A folder that is taken away and put back ends its watch without a word, so what is there is also looked at in turn.
 	turn := time.NewTicker(lookEvery)
 	defer turn.Stop()
-	var latest time.Time // by when a change is read, however many follow; zero: there is none to read
-	changed := func() {
-		if latest.IsZero() {
-			latest = time.Now().Add(longestSettle)
-		}
-		quiet.Reset(min(settle, time.Until(latest)))
-	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-events:
-			changed()
+			due.changed()
 		case <-turn.C:
 			if now := s.stamp(); now != seen {
 				seen = now
-				changed()
+				due.changed()
 			}
 		case err := <-failures:
 			s.log.Error("watching manifests", "error", err)
-			changed() // events may have been lost
-		case <-quiet.C:
-			latest = time.Time{}
-			if w != nil {
-				s.watchFolders(w)
-			}
-			seen = s.stamp()
-			if err := s.load(); err != nil {
-				s.log.Error("manifests could not be read, the policies in force stay", "error", err)
-			}
+			due.changed() // events may have been lost
+		case <-due.quiet.C:
+			seen = s.readAgain(w, due)
+		case <-due.overdue.C:
+			seen = s.readAgain(w, due)
 		}
 	}
+}
+
+// readAgain puts what is in the folder now in force, and returns the stamp that it had before it was read.
+func (s *source) readAgain(w *fsnotify.Watcher, due *settling) (seen string) {
+	due.done()
+	if w != nil {
+		s.watchFolders(w) // before reading: a new folder may be written to meanwhile
+	}
+	seen = s.stamp()
+	if err := s.load(); err != nil {
+		s.log.Error("manifests could not be read, the policies in force stay", "error", err)
+	}
+	return seen
+}
+
+// settling says when a change is read: when the folder is quiet, or at last when the change has waited long enough.
+type settling struct {
+	quiet, overdue *time.Timer
+	isWaiting      bool
+}
+
+func newSettling() *settling {
+	d := &settling{quiet: time.NewTimer(settle), overdue: time.NewTimer(longestSettle)}
+	d.done()
+	return d
+}
+
+func (d *settling) changed() {
+	d.quiet.Reset(settle)
+	if !d.isWaiting {
+		d.isWaiting = true
+		d.overdue.Reset(longestSettle)
+	}
+}
+
+func (d *settling) done() {
+	d.quiet.Stop()
+	d.overdue.Stop()
+	d.isWaiting = false
 }
 
 // root ends in a slash, so that a folder that is itself a link, as a mount may be, is walked and not only looked at.
