@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -198,6 +199,9 @@ func (o *deskOptions) decide(ctx context.Context, w io.Writer, name string, v se
 
 // send sends one request with the approver's secret.
 func (o *deskOptions) send(ctx context.Context, method, path string, in, out any) error {
+	if u, err := url.Parse(o.url); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+		return exit{exitUsage, "--url " + cell(o.url) + " is neither https nor on this machine: the approver's secret would go over the network in plain text"}
+	}
 	secret, err := os.ReadFile(o.secret)
 	if err != nil {
 		return fmt.Errorf("reading the approver's secret: %w", err)
@@ -229,6 +233,11 @@ func (o *deskOptions) send(ctx context.Context, method, path string, in, out any
 		return nil
 	}
 	return json.Unmarshal(data, out)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // maxApprovals bounds a list of approvals: 1,000 of 32 KiB each.

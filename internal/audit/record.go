@@ -51,7 +51,7 @@ type Record struct {
 	Obligations []review.Obligation `json:"obligations,omitempty"`
 	WouldBe     []review.WouldBe    `json:"wouldBe,omitempty"`
 
-	// Policies as namespace/name@generation.
+	// Policies as KIND/NAMESPACE/NAME@GENERATION, or KIND/NAME@GENERATION for a cluster policy.
 	Policies        []string `json:"policies,omitempty"`
 	PolicyDigest    string   `json:"policyDigest,omitempty"`
 	ArgumentsDigest string   `json:"argumentsDigest,omitempty"`

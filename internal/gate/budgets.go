@@ -10,8 +10,14 @@ import (
 // budgets counts the confirmations that callers cause.
 type budgets struct {
 	mu     sync.Mutex
-	spent  map[policy.Caller]*window
+	spent  map[budgetKey]*window
 	lastGC time.Time
+}
+
+// budgetKey keeps budgets of different windows apart, so that a short one does not start a long one anew.
+type budgetKey struct {
+	caller policy.Caller
+	length time.Duration
 }
 
 type window struct {
@@ -19,7 +25,7 @@ type window struct {
 	keys  map[string]bool
 }
 
-func newBudgets() *budgets { return &budgets{spent: map[policy.Caller]*window{}} }
+func newBudgets() *budgets { return &budgets{spent: map[budgetKey]*window{}} }
 
 // spend takes one confirmation from the caller's budget. The same call asked again is the same confirmation.
 func (b *budgets) spend(d *decision) bool {
@@ -32,10 +38,10 @@ func (b *budgets) spend(d *decision) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.collect(now)
-	w := b.spent[d.in.caller]
+	w := b.spent[budgetKey{d.in.caller, length}]
 	if w == nil || now.Sub(w.began) >= length {
 		w = &window{began: now, keys: map[string]bool{}}
-		b.spent[d.in.caller] = w
+		b.spent[budgetKey{d.in.caller, length}] = w
 	}
 	if !w.keys[key] && len(w.keys) >= int(budget.Confirmations) {
 		return false
@@ -44,15 +50,15 @@ func (b *budgets) spend(d *decision) bool {
 	return true
 }
 
-// collect forgets windows that no policy can still look at: none is longer than a day.
+// collect forgets windows that are over.
 func (b *budgets) collect(now time.Time) {
 	if now.Sub(b.lastGC) < time.Minute {
 		return
 	}
 	b.lastGC = now
-	for caller, w := range b.spent {
-		if now.Sub(w.began) > 24*time.Hour {
-			delete(b.spent, caller)
+	for key, w := range b.spent {
+		if now.Sub(w.began) > key.length {
+			delete(b.spent, key)
 		}
 	}
 }

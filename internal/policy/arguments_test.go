@@ -105,7 +105,9 @@ func TestPathsAndHosts(t *testing.T) {
 		"a truth value":                        {path, one(true), false, codeNotText},
 		"absent":                               {path, args{"a": args{}}, true, ""},
 		"nothing above it either":              {path, nil, true, ""},
-		"something that has no members":        {path, args{"a": "/etc/passwd"}, true, ""},
+		"something that has no members":        {path, args{"a": "/etc/passwd"}, false, codeNotText},
+		"a list where an object is wanted":     {path, args{"a": []any{args{"at": "/etc/passwd"}}}, false, codeNotText},
+		"null where an object is wanted":       {path, args{"a": nil}, true, ""},
 		"an empty path":                        {path, one(""), false, ""},
 		"a host on the list":                   {host, one("https://api.example.com/v1"), true, ""},
 		"a host that is not":                   {host, one("https://api.example.com.evil.net/"), false, ""},
@@ -117,7 +119,8 @@ func TestPathsAndHosts(t *testing.T) {
 		"a host that is absent":                {host, args{}, true, ""},
 		"an item of a list by its place":       {testkit.Path("/l/1", "/srv/data"), args{"l": []any{"/etc/x", "/etc/y"}}, false, ""},
 		"another item than the one at a place": {testkit.Path("/l/1", "/srv/data"), args{"l": []any{"/etc/x", "/srv/data/y"}}, true, ""},
-		"an index with a leading zero":         {testkit.Path("/l/01", "/srv/data"), args{"l": []any{"/etc/x", "/etc/y"}}, true, ""},
+		"an index with a leading zero":         {testkit.Path("/l/01", "/srv/data"), args{"l": []any{"/etc/x", "/etc/y"}}, false, codeNotText},
+		"a place behind the end of a list":     {testkit.Path("/l/5", "/srv/data"), args{"l": []any{"/etc/x"}}, true, ""},
 		"a name with a slash in it":            {testkit.Path("/a~1b", "/srv/data"), args{"a/b": "/etc/x"}, false, ""},
 		"a name with a tilde in it":            {testkit.Path("/a~01", "/srv/data"), args{"a~1": "/etc/x"}, false, ""},
 	} {
@@ -181,6 +184,28 @@ func TestArgumentSources(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.missing, v.Missing); diff != "" {
 				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestASourceRuleHoldsForAnotherShape(t *testing.T) {
+	rule := func(r *v1alpha1.ToolRule) {
+		r.ArgumentSources = []v1alpha1.ArgumentSourceRule{{Argument: "/to/address", From: []v1alpha1.ValueSource{v1alpha1.SourceUser}, Otherwise: v1alpha1.StricterOutcome(v1alpha1.OutcomeBlock)}}
+	}
+	for name, c := range map[string]struct {
+		arguments args
+		want      Outcome
+	}{
+		"as the rule has it":         {args{"to": args{"address": "eve@evil.example"}}, Block},
+		"as a list of objects":       {args{"to": []any{args{"address": "eve@evil.example"}}}, Block},
+		"as a text":                  {args{"to": "eve@evil.example"}, Block},
+		"absent":                     {args{"other": "x"}, Allow},
+		"absent from its own object": {args{"to": args{}}, Allow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if v := decide(request("act", c.arguments), compiled(t, "p", testkit.WithTool("act", read, rule))); v.Outcome != c.want {
+				t.Errorf("got %s %s", v.Outcome, v.Message)
 			}
 		})
 	}

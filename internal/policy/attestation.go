@@ -84,7 +84,7 @@ func readClaims(payload []byte, by string, r *Request) (*attested, error) {
 	}
 	issued, expires := time.Unix(c.IssuedAt, 0), time.Unix(c.Expires, 0)
 	fresh := r.Now.Before(expires) && !issued.After(r.Now.Add(time.Minute)) && expires.Sub(issued) <= maxAttestationAge
-	if !fresh || c.Namespace != r.Caller.Namespace || c.Session != r.Session {
+	if !fresh || c.Namespace != r.Caller.Namespace || c.Session == "" || c.Session != r.Session {
 		return nil, errNotAttested
 	}
 	if r.OnBehalfOf != "" && r.OnBehalfOf != c.OnBehalfOf {

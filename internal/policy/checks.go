@@ -168,9 +168,13 @@ const codeNotText = "NotText"
 // eachText runs a check over the text at a pointer, or over each text of a list there. A value that is absent has
 // nothing to check; one of another type cannot be judged and is refused.
 func eachText(arguments map[string]any, pointer []string, check func(string) string) string {
-	v, ok := lookup(arguments, pointer)
-	if !ok {
+	v, at := lookup(arguments, pointer)
+	switch at {
+	case absent:
 		return ""
+	case misshapen:
+		return codeNotText
+	case present:
 	}
 	switch v := v.(type) {
 	case string:
@@ -196,6 +200,16 @@ func checkSources(e *evaluation) *Obligation {
 	}
 	outcome := Allow
 	var elsewhere []string
+	for i := range e.tool.sources {
+		s := &e.tool.sources[i]
+		if s.pointer == everyArgument {
+			continue
+		}
+		if _, at := lookup(e.request.Arguments, s.parts); at == misshapen {
+			outcome = min(outcome, s.outcome)
+			elsewhere = append(elsewhere, s.pointer)
+		}
+	}
 	for _, f := range e.trace() {
 		for i := range e.tool.sources {
 			s := &e.tool.sources[i]

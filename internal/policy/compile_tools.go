@@ -192,7 +192,7 @@ func (c *compiler) compileSources(t *tool, path *field.Path) {
 			oneOf(c, p.Child("from"), from, v1alpha1.SourceUser, v1alpha1.SourceFacts, v1alpha1.SourceTool, v1alpha1.SourceSchema)
 			accept[sources.Source(from)] = true
 		}
-		t.sources = append(t.sources, sourceCheck{pointer: string(s.Argument), accept: accept, outcome: outcomeOf(s.Otherwise)})
+		t.sources = append(t.sources, sourceCheck{pointer: string(s.Argument), parts: splitPointer(string(s.Argument)), accept: accept, outcome: outcomeOf(s.Otherwise)})
 	}
 	// The most specific pointer is looked at first; the catch-all comes last.
 	slices.SortStableFunc(t.sources, func(a, b sourceCheck) int {

@@ -119,6 +119,7 @@ type hostCheck struct {
 
 type sourceCheck struct {
 	pointer string // as a prefix; "/*" for every argument that no other names
+	parts   []string
 	accept  map[sources.Source]bool
 	outcome Outcome
 }

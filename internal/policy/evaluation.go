@@ -193,30 +193,47 @@ func (e *evaluation) sourceMap() map[string]string {
 	return out
 }
 
+// place says what stands at a pointer.
+type place uint8
+
+const (
+	// absent: an object on the way lacks the key, or a list the place, so there is no such argument.
+	absent place = iota
+	present
+	// misshapen: something on the way is no object, or a list where a name is wanted. What the rule is about may well be
+	// there in another shape, so it cannot count as absent.
+	misshapen
+)
+
 // lookup finds the value at a pointer into the arguments.
-func lookup(v any, pointer []string) (any, bool) {
+func lookup(v any, pointer []string) (any, place) {
 	for _, p := range pointer {
 		switch parent := v.(type) {
 		case map[string]any:
 			child, ok := parent[p]
 			if !ok {
-				return nil, false
+				return nil, absent
 			}
 			v = child
 		case []any:
-			i, ok := arrayIndex(p, len(parent))
+			i, ok := arrayIndex(p)
 			if !ok {
-				return nil, false
+				return nil, misshapen
+			}
+			if i >= len(parent) {
+				return nil, absent
 			}
 			v = parent[i]
+		case nil:
+			return nil, absent
 		default:
-			return nil, false
+			return nil, misshapen
 		}
 	}
-	return v, true
+	return v, present
 }
 
-func arrayIndex(s string, n int) (int, bool) {
+func arrayIndex(s string) (int, bool) {
 	if s == "" || len(s) > 9 || (len(s) > 1 && s[0] == '0') {
 		return 0, false
 	}
@@ -227,7 +244,7 @@ func arrayIndex(s string, n int) (int, bool) {
 		}
 		i = i*10 + int(c-'0')
 	}
-	return i, i < n
+	return i, true
 }
 
 // isBelow says whether a pointer is another or stands below it.

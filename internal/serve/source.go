@@ -31,7 +31,8 @@ type source struct {
 	folder string
 	gate   *gate.Gate
 	log    *slog.Logger
-	guards []*inference.Guard // of the snapshot in force
+	// deciders of the snapshot in force, by name.
+	deciders map[string]keptDecider
 	// generations count the changes of each policy since this process began, as an API server does.
 	generations map[string]generation
 }
@@ -76,15 +77,9 @@ func (s *source) load() error {
 	}
 	policies := s.policies(set)
 	snapshot := &gate.Snapshot{Policies: policy.NewSet(policies), Deciders: map[string]*gate.ServedDecider{}}
-	var guards []*inference.Guard
-	for _, m := range set.DeciderModels() {
-		served, guard, err := serveDecider(m)
-		if err != nil {
-			s.log.Error("decider cannot be used", "decider", m.Name, "error", err)
-			continue
-		}
-		snapshot.Deciders[m.Name] = served
-		guards = append(guards, guard)
+	deciders := s.serveDeciders(set.DeciderModels())
+	for name, d := range deciders {
+		snapshot.Deciders[name] = d.served
 	}
 	if slices.ContainsFunc(policies, (*policy.Compiled).UsesSQL) {
 		if err := effects.Warm(); err != nil {
@@ -92,10 +87,51 @@ func (s *source) load() error {
 		}
 	}
 	s.gate.SetSnapshot(snapshot)
-	s.close() // ends attempts in the background; calls that began with the old guards come to their end
-	s.guards = guards
+	s.replace(deciders)
 	s.log.Info("policies in force", "policies", len(policies), "deciders", len(snapshot.Deciders), "blocking", countInvalid(policies), "refused", len(set.Problems))
 	return nil
+}
+
+// keptDecider is a decider with the spec that it was made of. As long as the spec stays, so does the decider: it knows how
+// many calls are in flight, and whether its server answers.
+type keptDecider struct {
+	spec   [sha256.Size]byte
+	served *gate.ServedDecider
+	guard  *inference.Guard
+}
+
+func (s *source) serveDeciders(models []*v1alpha1.DeciderModel) map[string]keptDecider {
+	out := make(map[string]keptDecider, len(models))
+	for _, m := range models {
+		spec, err := json.Marshal(m.Spec)
+		if err != nil {
+			s.log.Error("decider cannot be used", "decider", m.Name, "error", err)
+			continue
+		}
+		sum := sha256.Sum256(spec)
+		if kept, ok := s.deciders[m.Name]; ok && kept.spec == sum {
+			out[m.Name] = kept
+			continue
+		}
+		served, guard, err := serveDecider(m)
+		if err != nil {
+			s.log.Error("decider cannot be used", "decider", m.Name, "error", err)
+			continue
+		}
+		out[m.Name] = keptDecider{sum, served, guard}
+	}
+	return out
+}
+
+// replace puts deciders in the place of those before. What is no longer there ends its attempts in the background; calls
+// that began with it come to their end.
+func (s *source) replace(deciders map[string]keptDecider) {
+	for name, old := range s.deciders {
+		if deciders[name].guard != old.guard {
+			old.guard.Close()
+		}
+	}
+	s.deciders = deciders
 }
 
 // countInvalid counts policies that block their callers because they do not compile.
@@ -258,12 +294,7 @@ func (s *source) watchFolders(w *fsnotify.Watcher) {
 	}
 }
 
-func (s *source) close() {
-	for _, g := range s.guards {
-		g.Close()
-	}
-	s.guards = nil
-}
+func (s *source) close() { s.replace(nil) }
 
 // embeddedInFlight is how many calls the embedded judge answers at once: it computes and waits for nothing.
 const embeddedInFlight = 256
@@ -273,8 +304,8 @@ const longestTimeout = 10 * time.Second
 
 // serveDecider makes a decider of a manifest.
 func serveDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Guard, error) {
-	if m.Spec.Calibration != nil {
-		return nil, nil, errors.New("spec.calibration: temperatures belong to a fingerprint that this binary cannot check: remove it, and set thresholds for the answers as they come")
+	if err := checkServed(&m.Spec); err != nil {
+		return nil, nil, err
 	}
 	decider, err := newDecider(m)
 	if err != nil {
@@ -294,6 +325,23 @@ func serveDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Gua
 		served.ModelHash = string(m.Spec.Artifact.SHA256)
 	}
 	return served, guard, nil
+}
+
+// checkServed refuses what this binary would not do: a setting that has no effect must not look like one that has.
+func checkServed(spec *v1alpha1.DeciderModelSpec) error {
+	switch {
+	case spec.Calibration != nil:
+		return errors.New("spec.calibration: temperatures belong to a fingerprint that this binary cannot check: remove it, and set thresholds for the answers as they come")
+	case spec.Rollout != nil:
+		return errors.New("spec.rollout: nothing is evaluated before this binary asks a decider: remove it, and run the evaluation beforehand")
+	case spec.Readout != "" && spec.Readout != v1alpha1.ReadoutAuto:
+		return errors.New("spec.readout: follows from spec.external.protocol here: remove it")
+	case spec.Threads != nil:
+		return errors.New("spec.threads: is for a decider that runs in a pod: remove it")
+	case spec.Pod != nil:
+		return errors.New("spec.pod: this binary runs no pods: remove it")
+	}
+	return nil
 }
 
 func newDecider(m *v1alpha1.DeciderModel) (inference.Decider, error) {

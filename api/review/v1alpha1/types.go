@@ -167,7 +167,7 @@ type Decision struct {
 	// Class and base of the tool, after its arguments were looked at.
 	Class string `json:"class,omitempty"`
 	Base  string `json:"base,omitempty"`
-	// Policies that applied, as namespace/name@generation or name@generation.
+	// Policies that applied, as KIND/NAMESPACE/NAME@GENERATION, or KIND/NAME@GENERATION for a cluster policy.
 	Policies []string `json:"policies,omitempty"`
 	// PolicyDigest of the policies in force for this tool.
 	PolicyDigest string `json:"policyDigest,omitempty"`
