@@ -85,7 +85,7 @@ func servingWith(t *testing.T, manifests, secret string) string {
 	case err := <-done:
 		done <- nil
 		t.Fatalf("serving: %v", err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(3 * time.Minute): // the SQL parsers take long to be ready under the race detector
 		t.Fatal("the gate does not listen")
 	}
 	return ""

@@ -154,7 +154,7 @@ func (s *served) want(t *testing.T, namespace, outcome, reason string) {
 
 func (s *served) eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s did not happen; the log says:\n%s", what, s.log)
