@@ -120,12 +120,12 @@ func TestOutside(t *testing.T) {
 		line string
 		want bool
 	}{
-		"a folder of the machine":           {"see /work/main for it", true},
+		"a folder of the machine":           {"see /mnt/disk for it", true},
 		"a folder in code":                  {"run `/tmp/x`", true},
 		"a home folder in brackets":         {"(/home/somebody/x)", true},
-		"a file address":                    {"file:///root/x", true},
-		"a folder of the repository":        {"see docs/work/x", false},
-		"a relative path":                   {"see ../work/x", false},
+		"a file address":                    {"file:///home/somebody/x", true},
+		"a folder of the repository":        {"see docs/tmp/x", false},
+		"a relative path":                   {"see ../tmp/x", false},
 		"a mounted token of a pod":          {"/var/run/secrets/tokens/gate", false},
 		"a workspace of an agent, relative": {"below workspace/", false},
 	}

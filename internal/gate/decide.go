@@ -108,40 +108,53 @@ func (d *decision) ask(ctx context.Context, s *Snapshot) {
 	}
 	start := time.Now()
 	d.answered = make([]policy.Answered, len(asks))
-	if len(asks) == 1 {
-		d.askOne(ctx, s, &asks[0], &d.answered[0])
-	} else {
-		d.askAll(ctx, s, asks)
+	results := make([]decision, len(asks)) // each has provenance of its own until all are in
+	// What counts is asked first: a decider that takes one call at a time must not be busy with what is only observed.
+	for _, audit := range []bool{false, true} {
+		var wait sync.WaitGroup
+		for i := range asks {
+			if asks[i].Audit != audit {
+				continue
+			}
+			results[i] = decision{gate: d.gate, in: d.in, id: d.id}
+			wait.Go(func() { results[i].askSafely(ctx, s, &asks[i], &d.answered[i]) })
+		}
+		wait.Wait()
 	}
 	d.deciderTook = time.Since(start)
-	for _, a := range d.answered {
-		d.temporary = d.temporary || isTemporary(a.Unavailable)
-	}
-}
-
-func (d *decision) askAll(ctx context.Context, s *Snapshot, asks []policy.Ask) {
-	var wait sync.WaitGroup
-	results := make([]decision, len(asks)) // each has provenance of its own until all are in
-	for i := range asks {
-		results[i] = decision{gate: d.gate, in: d.in}
-		wait.Go(func() {
-			defer func() {
-				if p := recover(); p != nil { // outside of the handler's own recover; no answer is no Allow
-					d.answered[i] = policy.Answered{Unavailable: policy.ReasonDeciderUnavailable}
-					d.gate.options.Log.ErrorContext(ctx, "panic", "decision", d.id, "panic", panicText(p), "stack", string(debug.Stack()))
-				}
-			}()
-			results[i].askOne(ctx, s, &asks[i], &d.answered[i])
-		})
-	}
-	wait.Wait()
 	for i := range results {
+		if asks[i].Audit {
+			continue // what is only observed says nothing about the verdict
+		}
 		r := &results[i]
 		d.decider, d.fingerprint, d.modelHash = r.decider, r.fingerprint, r.modelHash
 		if r.deciderErr != "" {
 			d.deciderErr = r.deciderErr
 		}
+		d.temporary = d.temporary || isTemporary(d.answered[i].Unavailable)
 	}
+}
+
+// askSafely keeps a panic from ending the process, since it runs outside of the handler's own recover. No answer is no
+// Allow.
+func (d *decision) askSafely(ctx context.Context, s *Snapshot, a *policy.Ask, out *policy.Answered) {
+	defer func() {
+		if p := recover(); p != nil {
+			*out = policy.Answered{Unavailable: policy.ReasonDeciderUnavailable}
+			d.gate.options.Log.ErrorContext(ctx, "panic", "decision", d.id, "panic", panicText(p), "stack", string(debug.Stack()))
+		}
+	}()
+	d.askOne(ctx, s, a, out)
+}
+
+// patience is how long a decider may take. One that is only asked for the record gets at most half of what is left, so
+// that it cannot turn an Allow into a deadline that has passed.
+func patience(ctx context.Context, a *policy.Ask) time.Duration {
+	until, ok := ctx.Deadline()
+	if !a.Audit || !ok {
+		return a.Timeout
+	}
+	return min(a.Timeout, time.Until(until)/2) //nolint:forbidigo // a context's deadline is in real time
 }
 
 func (d *decision) askOne(ctx context.Context, s *Snapshot, a *policy.Ask, out *policy.Answered) {
@@ -152,7 +165,7 @@ func (d *decision) askOne(ctx context.Context, s *Snapshot, a *policy.Ask, out *
 		return
 	}
 	d.modelHash = served.ModelHash
-	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, patience(ctx, a))
 	defer cancel()
 	start := time.Now()
 	result, err := served.Decider.Decide(ctx, inference.Request{Tenant: a.Namespace, State: a.State, Questions: a.Questions})

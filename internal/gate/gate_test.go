@@ -669,3 +669,36 @@ func TestThePermitOfAnApprovedCallIsTheApprovals(t *testing.T) {
 		t.Errorf("permit %q is not the approval's %q (%v)", s.claims[len(s.claims)-1].ID, waiting.ID, err)
 	}
 }
+
+func TestASlowDeciderOfAnAuditPolicyHoldsNobodyUp(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Clock = clock.RealClock{} })
+	audit := strings.NewReplacer("name: shop, namespace", "name: observed, namespace", "spec:", "spec:\n  mode: Audit", "name: d,", "name: slow,").Replace(testPolicy)
+	f.load(t, testPolicy, audit)
+	slow := &decider{wait: make(chan struct{})}
+	defer close(slow.wait)
+	f.gate.snapshot.Load().Deciders["slow"] = &ServedDecider{Decider: slow, Verified: true, Allowed: NamespaceRule{All: true}}
+	call := f.call("item.update", func(r *review.Request) { r.UID = uid(time.Now()) })
+	w := post(f.gate, review.Path+"?timeout=400ms", body(t, call))
+	var out review.ToolCallReview
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || out.Response == nil {
+		t.Fatalf("HTTP %d %s", w.Code, w.Body)
+	}
+	got := out.Response
+	if got.Outcome != review.Allow || got.Reason != "Asked" || got.Decision.Decider != "d" {
+		t.Errorf("got %s %s by %s", got.Outcome, got.Reason, got.Decision.Decider)
+	}
+	if len(got.WouldBe) != 1 || got.WouldBe[0].Reason != string(policy.ReasonDeciderTimeout) {
+		t.Errorf("would be %+v", got.WouldBe)
+	}
+}
+
+// panicky is a decider with a fault of its own.
+type panicky struct{}
+
+func (panicky) Decide(context.Context, inference.Request) (inference.Result, error) { panic("fault") }
+
+func TestAPanicOfADeciderIsNoAnswer(t *testing.T) {
+	f := newFixture(t)
+	f.gate.snapshot.Load().Deciders["d"].Decider = panicky{}
+	f.want(t, f.call("item.update"), review.Confirm, policy.ReasonDeciderUnavailable)
+}

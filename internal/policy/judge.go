@@ -33,6 +33,8 @@ type Ask struct {
 	Policy string
 	// Namespace of the caller.
 	Namespace string
+	// Audit says that the policy is only observed: its decider must not change or hold up what the others say.
+	Audit     bool
 	Timeout   time.Duration
 	State     questions.State
 	Questions []questions.Question

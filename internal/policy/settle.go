@@ -60,7 +60,7 @@ func (j *Judgement) ask(e *evaluation, list []questions.Question, withResults bo
 	}
 	j.asks = append(j.asks, Ask{
 		Decider: e.policy.Decider(), Policy: e.policy.label, Namespace: j.request.Caller.Namespace,
-		Timeout: e.policy.timeout, State: e.state(withResults), Questions: open,
+		Audit: !e.enforced, Timeout: e.policy.timeout, State: e.state(withResults), Questions: open,
 	})
 	return len(j.asks) - 1
 }

@@ -37,8 +37,8 @@ func TestExpressions(t *testing.T) {
 		"a read":                              {`shell(args.x).isRead && shell(args.x).parsed && shell(args.x).why == ""`, "ls -la"},
 		"a deletion":                          {`!shell(args.x).isRead && shell(args.x).writes && shell(args.x).deletes && !shell(args.x).sends`, "ls; rm x"},
 		"a fetched page":                      {`shell(args.x).sends && shell(args.x).hosts == ["a.example"]`, "curl https://a.example/b"},
-		"programs and paths":                  {`shell(args.x).programs == ["cat"] && shell(args.x).paths.all(p, p.startsWith("/work/"))`, "cat /work/a"},
-		"a path that leaves":                  {`!shell(args.x).paths.all(p, p.startsWith("/work/"))`, "cat /work/../etc/passwd"},
+		"programs and paths":                  {`shell(args.x).programs == ["cat"] && shell(args.x).paths.all(p, p.startsWith("/data/"))`, "cat /data/a"},
+		"a path that leaves":                  {`!shell(args.x).paths.all(p, p.startsWith("/data/"))`, "cat /data/../etc/passwd"},
 		"a command that is not parsed":        {`!shell(args.x).isRead && shell(args.x).writes && shell(args.x).deletes && shell(args.x).sends && !shell(args.x).parsed`, "ls $(x)"},
 		"a query":                             {`sql(args.x, "postgres").isRead && sql(args.x, "postgres").statements == ["select"]`, "SELECT 1 FROM t"},
 		"a query of MySQL":                    {`sql(args.x, "mysql").isRead && sql(args.x, "mysql").tables == ["t"]`, "SELECT 1 FROM `t`"},
@@ -166,7 +166,7 @@ func BenchmarkFunctions(b *testing.B) {
 		b.Fatal(err)
 	}
 	for name, row := range map[string][2]string{
-		"shell":    {`shell(text).isRead`, "cat /work/a | grep -n x | sort -rn | head -20"},
+		"shell":    {`shell(text).isRead`, "cat /data/a | grep -n x | sort -rn | head -20"},
 		"kubectl":  {`kubectl(text).isRead`, "kubectl get pods -n a -o wide"},
 		"url":      {`url(text).isPrivate`, "https://a.example/b?c=d"},
 		"postgres": {`sql(text, "postgres").isRead`, "SELECT a, count(*) FROM s.t WHERE b = 'x' GROUP BY a"},
