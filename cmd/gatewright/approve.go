@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -206,28 +205,13 @@ func (o *deskOptions) send(ctx context.Context, method, path string, in, out any
 	if err != nil {
 		return fmt.Errorf("reading the approver's secret: %w", err)
 	}
-	body, err := json.Marshal(in)
+	x := exchange{url: o.url, token: string(secret), method: method, path: path, timeout: o.timeout, limit: maxApprovals}
+	status, data, err := x.send(ctx, in)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(o.url, "/")+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(secret)))
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the gate at %s: %w (gatewright serve starts one; --url names another)", o.url, err)
-	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxApprovals))
-	if err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return refusal(answer.StatusCode, data)
+	if status != http.StatusOK {
+		return refusal(status, data)
 	}
 	if out == nil {
 		return nil

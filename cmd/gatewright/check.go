@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,34 +139,19 @@ func readFile(stdin io.Reader, file string) ([]byte, error) {
 const maxAnswer = 4 << 20
 
 func ask(ctx context.Context, call *review.ToolCallReview, o checkOptions) (*review.Response, error) {
-	body, err := json.Marshal(call)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(o.url, "/")+review.Path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
+	x := exchange{url: o.url, method: http.MethodPost, path: review.Path, timeout: o.timeout, limit: maxAnswer}
 	if o.tokenFile != "" {
 		token, err := os.ReadFile(o.tokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("reading token: %w", err)
 		}
-		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		x.token = string(token)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	status, data, err := x.send(ctx, call)
 	if err != nil {
-		return nil, fmt.Errorf("asking the gate at %s: %w (gatewright serve starts one; --url names another)", o.url, err)
+		return nil, err
 	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("reading the answer: %w", err)
-	}
-	return readAnswer(answer.StatusCode, data, call.Request.UID)
+	return readAnswer(status, data, call.Request.UID)
 }
 
 func readAnswer(status int, data []byte, uid string) (*review.Response, error) {

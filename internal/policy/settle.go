@@ -47,14 +47,20 @@ func (e *evaluation) answerFromCode() {
 	}
 }
 
-// ask adds one request for the questions that code has not answered. -1: there is none.
-func (j *Judgement) ask(e *evaluation, list []questions.Question, withResults bool) int {
+// open returns the questions that code has not answered.
+func (e *evaluation) open(list []questions.Question) []questions.Question {
 	open := make([]questions.Question, 0, len(list))
 	for _, q := range list {
 		if _, known := e.code[q.Name]; !known {
 			open = append(open, q)
 		}
 	}
+	return open
+}
+
+// ask adds one request for the questions that code has not answered. -1: there is none.
+func (j *Judgement) ask(e *evaluation, list []questions.Question, withResults bool) int {
+	open := e.open(list)
 	if len(open) == 0 {
 		return -1
 	}
@@ -194,12 +200,7 @@ func (e *evaluation) take(answered []Answered, index int, list []questions.Quest
 	if want := e.policy.decider.fingerprint; want != "" && a.Fingerprint != want {
 		return ReasonDeciderMismatch
 	}
-	open := make([]questions.Question, 0, len(list))
-	for _, q := range list {
-		if _, known := e.code[q.Name]; !known {
-			open = append(open, q)
-		}
-	}
+	open := e.open(list)
 	if questions.CheckAll(open, a.Answers) != nil {
 		return ReasonDeciderBadReply
 	}
