@@ -70,8 +70,8 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 			want: `{mode: Enforce, contextTrust: Caller, timeoutMilliseconds: 2000, clarifyLimit: 2, unknownTools: Defer, minimumMode: Audit}`,
 		},
 		"what is said stays": {
-			kind: "ToolPolicy", spec: `{mode: Audit, timeoutMilliseconds: 10, unknownTools: Confirm, disclose: Full, contextTrust: Attested, clarifyLimit: 1, attestors: [{name: d, publicKey: k}]}`,
-			want: `{mode: Audit, timeoutMilliseconds: 10, unknownTools: Confirm, disclose: Full, contextTrust: Attested, clarifyLimit: 1, attestors: [{name: d, publicKey: k}]}`,
+			kind: "ToolPolicy", spec: `{mode: Audit, timeoutMilliseconds: 10, unknownTools: Confirm, disclose: Full, captureState: Encrypted, contextTrust: Attested, clarifyLimit: 1, attestors: [{name: d, publicKey: k}]}`,
+			want: `{mode: Audit, timeoutMilliseconds: 10, unknownTools: Confirm, disclose: Full, captureState: Encrypted, contextTrust: Attested, clarifyLimit: 1, attestors: [{name: d, publicKey: k}]}`,
 		},
 		"parts have theirs": {
 			kind: "ToolPolicy",

@@ -57,6 +57,21 @@ const (
 	DiscloseFull Disclosure = "Full"
 )
 
+// CaptureState says what is kept of a call beside its record, so that it can be judged again later.
+//
+// +kubebuilder:validation:Enum=Digest;Encrypted;Plain
+type CaptureState string
+
+// What is kept, from the most private to the least.
+const (
+	// CaptureDigest keeps digests only.
+	CaptureDigest CaptureState = "Digest"
+	// CaptureEncrypted keeps the call and its context, readable with a key that the gate does not have.
+	CaptureEncrypted CaptureState = "Encrypted"
+	// CapturePlain keeps the call and its context as they are.
+	CapturePlain CaptureState = "Plain"
+)
+
 // PolicyRules is what ToolPolicy and ClusterToolPolicy have in common.
 type PolicyRules struct {
 	// mode is Enforce (default), or Audit: decided and recorded as if enforced, but nothing is added to the outcome;
@@ -94,6 +109,13 @@ type PolicyRules struct {
 	// cluster, Full in gatewright serve. Of several policies the least disclosing decides.
 	// +optional
 	Disclose Disclosure `json:"disclose,omitempty"`
+
+	// captureState says what is kept of a call and its context beside the audit record: Digest keeps digests only,
+	// Encrypted the whole call, readable with a key that the gate does not have, Plain the whole call as it is. Only
+	// what is kept can be judged again under another policy. Empty: no opinion; when no policy has one, Digest. Of
+	// several policies the most private decides. A gate without a place to keep calls keeps digests.
+	// +optional
+	CaptureState CaptureState `json:"captureState,omitempty"`
 
 	// questions are asked beside the built-in set, which is always there: asked, matches_request, exceeds_scope,
 	// deletes_data, moves_money, leaves_the_system, declined, same_item, args_grounded, appropriate, needs_clarify,

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/evaluation"
 )
 
 const header = "TOOL\tCLASS\tOUTCOME\tBY\tREASON\tANSWERS\tMS"
@@ -76,19 +77,19 @@ func row(t io.Writer, tool string, r *review.Response, mark string) {
 }
 
 // showPublic sends public cases, which their authors have labelled, and prints how the decisions compare.
-func showPublic(ctx context.Context, url string, cases []publicCase, tokens map[string]string) error {
+func showPublic(ctx context.Context, url string, cases []*evaluation.Case, tokens map[string]string) error {
 	fmt.Printf("\n== %d public cases, labelled by the authors of benchmarks (%s)\n", len(cases), publicCases)
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "LABEL\t"+header)
 	var count [2][2]int // by label: stopped, allowed
 	for i := range cases {
-		response, err := ask(ctx, url, tokens[publicCaller.String()], cases[i].review())
+		response, err := ask(ctx, url, tokens[publicCaller.String()], cases[i].Review())
 		if err != nil {
 			return fmt.Errorf("%s: %w", cases[i].ID, err)
 		}
-		_, _ = fmt.Fprint(t, cases[i].Label+"\t")
+		_, _ = fmt.Fprint(t, cases[i].Label, "\t")
 		row(t, cases[i].Tool.Name, response, "")
-		count[index(cases[i].Label == "block")][index(response.Outcome == review.Allow)]++
+		count[index(cases[i].IsDangerous())][index(response.Outcome == review.Allow)]++
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -1,14 +1,11 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 )
@@ -101,108 +98,4 @@ func lineDigest(line []byte) string {
 	copy(text[:], "sha256:")
 	hex.Encode(text[len("sha256:"):], sum[:])
 	return string(text[:])
-}
-
-// Summary of a log whose chain holds.
-type Summary struct {
-	// Records in the log, and how many of them are of kind recovered.
-	Records   uint64 `json:"records"`
-	Recovered uint64 `json:"recovered"`
-	// Head of the chain. Compare it with one that was kept outside the log.
-	Head Head `json:"head"`
-}
-
-// Break says where the chain breaks.
-type Break struct {
-	// Line counts from 1, Offset is its first byte.
-	Line   int64
-	Offset int64
-	// What is at fault: line, sequence, previous, head or torn.
-	What            string
-	Expected, Found string
-}
-
-// Error names the place.
-func (b *Break) Error() string {
-	return fmt.Sprintf("line %d at byte %d: %s: expected %s, found %s", b.Line, b.Offset, b.What, b.Expected, b.Found)
-}
-
-// Verify reads a log from its first line and checks that every line is
-// complete, numbered without a gap, and holds the digest of the line before. It
-// returns what holds up to there and a *Break where the chain breaks. It cannot
-// see that whole lines are missing at the end: compare Summary.Head.
-func Verify(r io.Reader) (Summary, error) { return VerifyFrom(r, Head{}) }
-
-// VerifyFrom is Verify for a part of a log that follows after.
-func VerifyFrom(r io.Reader, after Head) (Summary, error) { return VerifyKept(r, after, Head{}) }
-
-// VerifyKept is VerifyFrom that also wants the line with the number of a head that was kept outside the log to have its
-// digest still. A log that ends before that line shows in Summary.Head.
-func VerifyKept(r io.Reader, after, kept Head) (Summary, error) {
-	v := verifier{summary: Summary{Head: after}, kept: kept}
-	if after == (Head{}) {
-		v.summary.Head.Digest = noDigest
-	}
-	in := bufio.NewReaderSize(r, MaxRecord+1)
-	for {
-		line, err := in.ReadSlice('\n')
-		if err == io.EOF && len(line) == 0 {
-			return v.done(after), nil
-		}
-		v.line++
-		if err := v.check(line, err); err != nil {
-			return v.done(after), err
-		}
-		v.offset += int64(len(line))
-	}
-}
-
-type verifier struct {
-	summary Summary
-	kept    Head
-	line    int64
-	offset  int64
-}
-
-func (v *verifier) done(after Head) Summary {
-	if v.summary.Records == 0 {
-		v.summary.Head = after
-	}
-	return v.summary
-}
-
-func (v *verifier) check(line []byte, err error) error {
-	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		return v.broken("line", "at most "+strconv.Itoa(MaxRecord)+" bytes", "more")
-	case errors.Is(err, io.EOF):
-		return v.broken("torn", "a line feed", strconv.Itoa(len(line))+" bytes without one")
-	case err != nil:
-		return fmt.Errorf("reading line %d: %w", v.line, err)
-	}
-	line = line[:len(line)-1]
-	head, ok := parseHead(line)
-	if !ok || !json.Valid(line) {
-		return v.broken("line", "an entry of version "+strconv.Itoa(Version), "something else")
-	}
-	if want := v.summary.Head.Seq + 1; head.seq != want {
-		return v.broken("sequence", strconv.FormatUint(want, 10), strconv.FormatUint(head.seq, 10))
-	}
-	if want := v.summary.Head.Digest; head.prev != want {
-		return v.broken("previous", want, head.prev)
-	}
-	digest := lineDigest(line)
-	if v.kept.Seq == head.seq && v.kept.Digest != digest {
-		return v.broken("head", v.kept.Digest, digest)
-	}
-	v.summary.Head = Head{Seq: head.seq, Digest: digest}
-	v.summary.Records++
-	if head.kind == KindRecovered {
-		v.summary.Recovered++
-	}
-	return nil
-}
-
-func (v *verifier) broken(what, expected, found string) error {
-	return &Break{Line: v.line, Offset: v.offset, What: what, Expected: expected, Found: found}
 }

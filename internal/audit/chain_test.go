@@ -44,21 +44,21 @@ func TestVerify(t *testing.T) {
 		"a sound log holds":  {l, 5, nil},
 		"a changed byte shows in the next line": {
 			[]string{l[0], strings.Replace(l[1], `"d"`, `"e"`, 1), l[2]}, 2,
-			&Break{3, 2 * size, "previous", headOf(strings.Replace(l[1], `"d"`, `"e"`, 1), 2).Digest, headOf(l[1], 2).Digest},
+			&Break{3, 2 * size, "previous", headOf(strings.Replace(l[1], `"d"`, `"e"`, 1), 2).Digest, headOf(l[1], 2).Digest, 0},
 		},
-		"a missing line":          {[]string{l[0], l[2]}, 1, &Break{2, size, "sequence", "2", "3"}},
-		"a missing first line":    {l[1:], 0, &Break{1, 0, "sequence", "1", "2"}},
-		"a line that comes twice": {[]string{l[0], l[0]}, 1, &Break{2, size, "sequence", "2", "1"}},
-		"two lines changed round": {[]string{l[0], l[2], l[1]}, 1, &Break{2, size, "sequence", "2", "3"}},
-		"an empty line":           {[]string{l[0], "\n", l[1]}, 1, &Break{2, size, "line", "an entry of version 1", "something else"}},
-		"a line of another kind":  {[]string{l[0], "{}\n"}, 1, &Break{2, size, "line", "an entry of version 1", "something else"}},
-		"a line that is not JSON": {[]string{l[0], strings.Replace(l[1], "}", "", 1)}, 1, &Break{2, size, "line", "an entry of version 1", "something else"}},
-		"a torn last line":        {[]string{l[0], l[1][:7]}, 1, &Break{2, size, "torn", "a line feed", "7 bytes without one"}},
+		"a missing line":          {[]string{l[0], l[2]}, 1, &Break{2, size, "sequence", "2", "3", 0}},
+		"a missing first line":    {l[1:], 0, &Break{1, 0, "sequence", "1", "2", 0}},
+		"a line that comes twice": {[]string{l[0], l[0]}, 1, &Break{2, size, "sequence", "2", "1", 0}},
+		"two lines changed round": {[]string{l[0], l[2], l[1]}, 1, &Break{2, size, "sequence", "2", "3", 0}},
+		"an empty line":           {[]string{l[0], "\n", l[1]}, 1, &Break{2, size, "line", "an entry of version 1", "something else", 0}},
+		"a line of another kind":  {[]string{l[0], "{}\n"}, 1, &Break{2, size, "line", "an entry of version 1", "something else", 0}},
+		"a line that is not JSON": {[]string{l[0], strings.Replace(l[1], "}", "", 1)}, 1, &Break{2, size, "line", "an entry of version 1", "something else", 0}},
+		"a torn last line":        {[]string{l[0], l[1][:7]}, 1, &Break{2, size, "torn", "a line feed", "7 bytes without one", 0}},
 		"a last line without its line feed": {
 			[]string{l[0], strings.TrimSuffix(l[1], "\n")}, 1,
-			&Break{2, size, "torn", "a line feed", fmt.Sprintf("%d bytes without one", len(l[1])-1)},
+			&Break{2, size, "torn", "a line feed", fmt.Sprintf("%d bytes without one", len(l[1])-1), 0},
 		},
-		"a line without end": {[]string{l[0], strings.Repeat("x", 2*MaxRecord)}, 1, &Break{2, size, "line", "at most 262144 bytes", "more"}},
+		"a line without end": {[]string{l[0], strings.Repeat("x", 2*MaxRecord)}, 1, &Break{2, size, "line", "at most 262144 bytes", "more", 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Verify(strings.NewReader(strings.Join(tc.log, "")))

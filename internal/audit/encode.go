@@ -60,12 +60,7 @@ func (e *encoder) record(r *Record) error {
 	e.provenance(r)
 	e.answers(r.Answers)
 	e.circumstances(r)
-	if r.Torn != nil {
-		e.buf = append(e.buf, `,"torn":{"file":`...)
-		e.quote(r.Torn.File)
-		e.buf = append(e.buf, `,"bytes":`...)
-		e.buf = append(strconv.AppendInt(e.buf, r.Torn.Bytes, 10), '}')
-	}
+	e.ofTheLog(r)
 	e.buf = append(e.buf, '}')
 	if e.err == nil && len(e.buf)+maxHead > MaxRecord {
 		e.err = ErrTooLarge
@@ -135,6 +130,11 @@ func (e *encoder) provenance(r *Record) {
 	e.text("fingerprint", r.Fingerprint)
 	e.text("modelHash", r.ModelHash)
 	e.text("promptVersion", r.PromptVersion)
+	for i := range r.Deciders {
+		e.asked(i, &r.Deciders[i])
+	}
+	e.closeList(len(r.Deciders))
+	e.text("captured", r.Captured)
 }
 
 func (e *encoder) circumstances(r *Record) {
@@ -315,6 +315,7 @@ func (e *encoder) check(r *Record) {
 	if !isConstant(r.DeciderError) {
 		e.fail("deciderError is not a constant")
 	}
+	e.checkOfTheLog(r)
 }
 
 // isDigest takes "algorithm:hexadecimal" of 128 bits and more.

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"gatewright.dev/gatewright/internal/audit/linefile"
 )
 
 var (
@@ -20,6 +19,8 @@ var (
 	ErrQueueFull = fmt.Errorf("%w: queue is full", ErrUnavailable)
 	// ErrClosed says that the log was closed.
 	ErrClosed = fmt.Errorf("%w: closed", ErrUnavailable)
+	// ErrNotDurable says that no sink of the log makes anything durable.
+	ErrNotDurable = fmt.Errorf("%w: no sink makes records durable", ErrUnavailable)
 )
 
 // Options of Open.
@@ -31,8 +32,41 @@ type Options struct {
 	// RetryAfter is how long waiting records wait after a failed write, 250 ms
 	// by default. An Append tries at once.
 	RetryAfter time.Duration
-	// Clock gives the time of records of kind recovered.
+	// Clock gives the time of records of other kinds than decision, and when to sign and to begin a new file.
 	Clock clock.PassiveClock
+	// Signer signs checkpoints; without it there are none.
+	Signer Signer
+	// SignEvery is after how long a record is covered by a checkpoint at the latest, 10 s by default, and SignRecords
+	// after how many, 4096 by default. Closing signs too.
+	SignEvery   time.Duration
+	SignRecords int
+	// Signed is told each checkpoint once it is durable, from the goroutine that writes: it must not wait.
+	Signed func(Checkpoint)
+	// Mirror is given the lines of each batch once they are durable, from the goroutine that writes: it must not wait, and
+	// must not hold on to them.
+	Mirror func(lines []byte)
+	// MaxBatch is how many bytes one write has at most, 4 MiB by default, and never less than one record.
+	MaxBatch int
+	// Rotation says when a file is full, and Retention how long full ones are kept. By default never, and for ever.
+	Rotation  Rotation
+	Retention Retention
+	// Warn is told what an operator should know and no caller waits for, such as a file that cannot be rotated.
+	Warn func(error)
+}
+
+// Rotation says when a log begins a new file. Zero is no bound.
+type Rotation struct {
+	// MaxBytes of one file, and MaxAge of its first record.
+	MaxBytes int64
+	MaxAge   time.Duration
+}
+
+// Retention says how long files that are full are kept. Zero is no bound. The file in use is always kept.
+type Retention struct {
+	// MaxFiles that are full, MaxBytes of all of them, and MaxAge of the last record in one.
+	MaxFiles int
+	MaxBytes int64
+	MaxAge   time.Duration
 }
 
 func (o *Options) setDefaults() {
@@ -48,25 +82,57 @@ func (o *Options) setDefaults() {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.SignEvery <= 0 {
+		o.SignEvery = 10 * time.Second
+	}
+	if o.SignRecords <= 0 {
+		o.SignRecords = 4096
+	}
+	if o.MaxBatch <= 0 {
+		o.MaxBatch = maxBatch
+	}
+	if o.Warn == nil {
+		o.Warn = func(error) {}
+	}
 }
 
-// sink makes whole lines durable, or leaves things as they were.
-type sink interface {
+// Sink makes whole lines durable, or leaves things as they were. One goroutine calls it.
+type Sink interface {
 	Append(lines []byte) error
 	Close() error
 }
 
-// File is a log that this process alone writes. Its methods may be called
-// concurrently.
+// Resumer is a Sink that may not know whether a failed Append happened after all. Before the next one it is asked.
+type Resumer interface {
+	Sink
+	// Resume returns the end of what is durable.
+	Resume() (Head, error)
+}
+
+// turner is a sink of several files, of which one is in use.
+type turner interface {
+	// due says whether the next batch belongs into a new file.
+	due(now time.Time) bool
+	// turn begins a new file, and returns what its first record tells.
+	turn(h Head) (*Rotated, error)
+	// expired are files that retention removes, oldest first, and remove removes one.
+	expired(now time.Time) ([]Dropped, error)
+	remove(d Dropped) error
+}
+
+// File is a log that this process alone writes, by default a file. Its methods may be called concurrently.
 //
 // One goroutine writes. It takes everything that waits, up to maxBatch, and
 // pays one write and one sync for all of it; what arrives meanwhile is the next
 // batch. Under load a sync is shared by all who wait for it, and a lone record
 // does not wait for company.
 type File struct {
-	options Options
-	wake    chan struct{} // holds at most one: something changed
-	ended   chan struct{} // closed when the writer has ended
+	options  Options
+	fleeting bool
+	wake     chan struct{} // holds at most one: something changed
+	ended    chan struct{} // closed when the writer has ended
+	notes    []*Record     // of the log itself, to be written first; the writer's once it runs
+	signed   uint64        // the last line under a signature, or there before; the writer's too
 
 	mu      sync.Mutex
 	queue   []*entry
@@ -76,13 +142,15 @@ type File struct {
 	failing bool
 	head    Head
 	stats   Stats
+	// unrecorded counts what had no place in the queue since the log last said so.
+	unrecorded uint64
 
 	closeErr error // written before ended is closed
 }
 
 // Stats counts what happened since Open.
 type Stats struct {
-	// Records that are durable, in how many batches.
+	// Records that are durable, those of the log itself included, in how many batches.
 	Records, Batches uint64
 	// Failures to write a batch.
 	Failures uint64
@@ -102,49 +170,58 @@ type entry struct {
 	done    chan error
 }
 
-// Open opens or creates the log and continues its chain. A torn end is moved to
-// a file of its own beside it, and the first record to be written tells so.
+// Open opens or creates the log and continues its chain, also where the last file ends if the one at path is new. A torn
+// end is moved to a file of its own beside it, and the first record to be written tells so.
 func Open(path string, o Options) (*File, error) {
 	o.setDefaults()
-	lines, torn, err := linefile.Open(path, linefile.Options{Valid: isEntry, MaxTorn: maxBatch, Now: o.Clock.Now})
+	s, torn, err := openFiles(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening audit log: %w", err)
 	}
-	head, err := lastHead(lines)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening audit log: %w", err), lines.Close())
+	f := newFile(o, s.head)
+	if s.head.Seq > 0 && !s.isSigned {
+		f.signed = s.head.Seq - 1 // a process that was killed has not signed its last lines
+	}
+	if torn.Bytes > 0 {
+		f.notes = append(f.notes, &Record{Kind: KindRecovered, Torn: &Torn{File: filepath.Base(torn.Path), Bytes: torn.Bytes}})
+	}
+	if s.rotated != nil {
+		f.notes = append(f.notes, &Record{Kind: KindRotated, Rotated: s.rotated})
+	}
+	go f.write(s)
+	return f, nil
+}
+
+// New makes a log of a sink whose last line is head, the zero value for none. Close closes the sink.
+func New(s Sink, head Head, o Options) *File {
+	o.setDefaults()
+	if head == (Head{}) {
+		head.Digest = noDigest
 	}
 	f := newFile(o, head)
-	if torn.Bytes > 0 {
-		note := &Record{Kind: KindRecovered, Time: o.Clock.Now(), Torn: &Torn{File: filepath.Base(torn.Path), Bytes: torn.Bytes}}
-		if err := f.Enqueue(note); err != nil {
-			return nil, errors.Join(fmt.Errorf("opening audit log: %w", err), lines.Close())
-		}
-	}
-	go f.write(lines)
-	return f, nil
+	go f.write(s)
+	return f
+}
+
+// NewFleeting makes a log of a sink that keeps nothing, such as a pipe: an Append, which promises that a record is
+// durable, is refused with ErrNotDurable.
+func NewFleeting(s Sink, o Options) *File {
+	o.setDefaults()
+	f := newFile(o, Head{Digest: noDigest})
+	f.fleeting = true
+	go f.write(s)
+	return f
 }
 
 func newFile(o Options, head Head) *File {
 	return &File{
 		options: o,
 		head:    head,
+		signed:  head.Seq,
 		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 		stats:   Stats{Available: true},
 	}
-}
-
-func lastHead(lines *linefile.File) (Head, error) {
-	last, err := lines.Last()
-	if err != nil || last == nil {
-		return Head{Digest: noDigest}, err
-	}
-	head, ok := parseHead(last)
-	if !ok {
-		return Head{}, ErrNotEntry
-	}
-	return Head{Seq: head.seq, Digest: lineDigest(last)}, nil
 }
 
 // Append returns nil when the record is durable. After an error, even that of
@@ -152,6 +229,9 @@ func lastHead(lines *linefile.File) (Head, error) {
 func (f *File) Append(ctx context.Context, r *Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if f.fleeting {
+		return ErrNotDurable
 	}
 	e, err := newEntry(r)
 	if err != nil {
@@ -170,9 +250,9 @@ func (f *File) Append(ctx context.Context, r *Record) error {
 	}
 }
 
-// Enqueue returns nil when the record has its place in the queue. It will be
-// written in that order, and again after failures, until it is durable or the
-// process ends.
+// Enqueue returns nil when the record has its place in the queue. It will be written in that order, and again after
+// failures, until it is durable or the process ends. Those for which there is no place are counted, and the log has the
+// count, as a record of kind unrecorded, once it takes records again.
 func (f *File) Enqueue(r *Record) error {
 	e, err := newEntry(r)
 	if err != nil {
@@ -180,6 +260,11 @@ func (f *File) Enqueue(r *Record) error {
 	}
 	if err := f.add(e); err != nil {
 		e.encoder.release()
+		if errors.Is(err, ErrQueueFull) {
+			f.mu.Lock()
+			f.unrecorded++
+			f.mu.Unlock()
+		}
 		return err
 	}
 	return nil

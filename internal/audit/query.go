@@ -2,13 +2,10 @@ package audit
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -130,87 +127,4 @@ func readEntry(line []byte, err error) (Entry, error) {
 		return Entry{}, fmt.Errorf("reading: %w", err)
 	}
 	return Decode(line[:len(line)-1])
-}
-
-// DefaultPoll is how often Follow looks for more.
-const DefaultPoll = 200 * time.Millisecond
-
-// Follow gives a reader of a log that does not end at the end of the file: it waits there until more comes or ctx ends.
-// It gives whole lines only, so a line that is half written is waited for, and one that a crash tore off and the next
-// start set aside was never read. If the file is moved, replaced or made shorter it fails with ErrReplaced.
-func Follow(ctx context.Context, file *os.File, poll time.Duration) io.Reader {
-	f := &follower{file: file, poll: cmp.Or(poll, DefaultPoll), window: make([]byte, MaxRecord+1)}
-	return readerFunc(func(p []byte) (int, error) { return f.read(ctx, p) })
-}
-
-type readerFunc func(p []byte) (int, error)
-
-// Read implements io.Reader.
-func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
-
-type follower struct {
-	file    *os.File
-	poll    time.Duration
-	window  []byte
-	pending []byte // of window: whole lines that nobody read yet
-	offset  int64  // behind pending
-}
-
-func (f *follower) read(ctx context.Context, p []byte) (int, error) {
-	for len(f.pending) == 0 {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if err := f.fill(); err != nil {
-			return 0, err
-		}
-		if len(f.pending) > 0 {
-			break
-		}
-		if err := f.wait(ctx); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, f.pending)
-	f.pending = f.pending[n:]
-	return n, nil
-}
-
-// fill reads whole lines. A window without a line feed is longer than any line and is given as it is, to be refused.
-func (f *follower) fill() error {
-	n, err := f.file.ReadAt(f.window, f.offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if n < len(f.window) {
-		n = bytes.LastIndexByte(f.window[:n], '\n') + 1
-	} else if i := bytes.LastIndexByte(f.window, '\n'); i >= 0 {
-		n = i + 1
-	}
-	f.pending = f.window[:n]
-	f.offset += int64(n)
-	return nil
-}
-
-// wait waits for the next look, if the file is still the one that was read.
-func (f *follower) wait(ctx context.Context) error {
-	opened, err := f.file.Stat()
-	if err != nil {
-		return err
-	}
-	named, err := os.Stat(f.file.Name())
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err != nil || !os.SameFile(opened, named) || opened.Size() < f.offset {
-		return ErrReplaced
-	}
-	timer := time.NewTimer(f.poll)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -21,6 +21,16 @@ const (
 	KindDecision = "decision"
 	// KindRecovered says that a torn end was set aside when the file was opened.
 	KindRecovered = "recovered"
+	// KindCheckpoint holds a signature over the line before it, and so over all lines before it.
+	KindCheckpoint = "checkpoint"
+	// KindRotated is the first line of a file that goes on where another one ends.
+	KindRotated = "rotated"
+	// KindDropped says that an old file is about to be removed, and how the chain ended in it.
+	KindDropped = "dropped"
+	// KindLabel is a person's word about a decision: what it should have been.
+	KindLabel = "label"
+	// KindUnrecorded counts decisions, all of them Block, that had no room in the log.
+	KindUnrecorded = "unrecorded"
 )
 
 // Record is one entry of the log. Digests are an algorithm, a colon and
@@ -63,6 +73,10 @@ type Record struct {
 	Fingerprint   string                   `json:"fingerprint,omitempty"`
 	ModelHash     string                   `json:"modelHash,omitempty"`
 	PromptVersion string                   `json:"promptVersion,omitempty"`
+	// Deciders that were asked, one for each policy that asks, each with its own answers.
+	Deciders []Asked `json:"deciders,omitempty"`
+	// Captured says how the call with its context is kept under StateDigest: Plain or Encrypted; empty: it is not.
+	Captured string `json:"captured,omitempty"`
 
 	Approval *Approval `json:"approval,omitempty"`
 	DryRun   bool      `json:"dryRun,omitempty"`
@@ -74,7 +88,59 @@ type Record struct {
 	EngineSemantics string `json:"engineSemantics,omitempty"`
 	GateVersion     string `json:"gateVersion,omitempty"`
 
-	Torn *Torn `json:"torn,omitempty"`
+	Torn       *Torn       `json:"torn,omitempty"`
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Rotated    *Rotated    `json:"rotated,omitempty"`
+	Dropped    *Dropped    `json:"dropped,omitempty"`
+	Label      *Label      `json:"label,omitempty"`
+	Unrecorded uint64      `json:"unrecorded,omitempty"`
+}
+
+// Asked is what one policy asked of its decider, and what came of it.
+type Asked struct {
+	// Policy as KIND/NAMESPACE/NAME, or KIND/NAME for a cluster policy.
+	Policy  string `json:"policy"`
+	Decider string `json:"decider"`
+	// Audit says that the policy is only observed.
+	Audit         bool                     `json:"audit,omitempty"`
+	Answers       map[string]review.Answer `json:"answers,omitempty"`
+	Fingerprint   string                   `json:"fingerprint,omitempty"`
+	ModelHash     string                   `json:"modelHash,omitempty"`
+	PromptVersion string                   `json:"promptVersion,omitempty"`
+	Milliseconds  float64                  `json:"ms"`
+	// Error is a constant that says why there is no answer.
+	Error string `json:"error,omitempty"`
+}
+
+// Rotated is what a record of kind rotated tells.
+type Rotated struct {
+	// File that the chain comes from, a base name.
+	File string `json:"file"`
+	// Through is the last line there.
+	Through Head `json:"through"`
+}
+
+// Dropped is what a record of kind dropped tells of a file that retention removes.
+type Dropped struct {
+	// File is a base name, and Bytes its length.
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+	// First is the number of its first line, and Through the last line.
+	First   uint64 `json:"first"`
+	Through Head   `json:"through"`
+	// Why it goes: age, bytes or files.
+	Why string `json:"why"`
+}
+
+// Label is a person's word about a decision.
+type Label struct {
+	// Decision is the id of the decision.
+	Decision string `json:"decision"`
+	// Outcome that was right: Allow or Block.
+	Outcome review.Outcome `json:"outcome"`
+	By      string         `json:"by"`
+	// MessageDigest of what the person wrote, which is kept where the call is kept.
+	MessageDigest string `json:"messageDigest,omitempty"`
 }
 
 // Caller is the service account that asked.

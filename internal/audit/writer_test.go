@@ -116,8 +116,12 @@ func TestEnqueuedRecordsOutliveAFailure(t *testing.T) {
 		}
 		d.fail(nil)
 		time.Sleep(2 * time.Second)
-		if diff := cmp.Diff([]string{"0", "1", "2", "3"}, ids(entries(t, d.written()))); diff != "" {
+		all := entries(t, d.written())
+		if diff := cmp.Diff([]string{"", "0", "1", "2", "3"}, ids(all)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if all[0].Kind != KindUnrecorded || all[0].Unrecorded != 1 {
+			t.Errorf("the log says %+v of the record that had no place, want that there was one", all[0].Record)
 		}
 		if s := f.Stats(); s.Refused != 2 || s.Waiting != 0 || !s.Available {
 			t.Errorf("stats %+v", s)
@@ -172,8 +176,9 @@ func TestTheQueueIsBounded(t *testing.T) {
 			}
 			close(d.held)
 			closeLog(t, f)
-			if got := len(entries(t, d.log)); got != tc.want {
-				t.Errorf("%d records written, want %d", got, tc.want)
+			all := entries(t, d.log)
+			if got := len(all) - 1; got != tc.want || all[0].Unrecorded+all[len(all)-1].Unrecorded != 1 {
+				t.Errorf("%d records written, want %d, and one that counts what had no place", got, tc.want)
 			}
 		})
 	}

@@ -50,6 +50,8 @@ type decision struct {
 	modelHash   string
 	deciderErr  inference.Reason
 	deciderTook time.Duration
+	asked       []audit.Asked // what each policy asked, those that are only observed too
+	captured    string        // how the call is kept beside its record
 
 	approval *approval.Approval
 	permit   string
@@ -123,6 +125,7 @@ func (d *decision) ask(ctx context.Context, s *Snapshot) {
 	}
 	d.deciderTook = time.Since(start)
 	for i := range results {
+		d.asked = append(d.asked, askedRecord(&asks[i], &results[i], &d.answered[i]))
 		if asks[i].Audit {
 			continue // what is only observed says nothing about the verdict
 		}
@@ -169,7 +172,12 @@ func (d *decision) askOne(ctx context.Context, s *Snapshot, a *policy.Ask, out *
 	defer cancel()
 	start := time.Now()
 	result, err := served.Decider.Decide(ctx, inference.Request{Tenant: a.Namespace, State: a.State, Questions: a.Questions})
-	d.gate.metrics.asked(a.Decider, time.Since(start), err)
+	took := time.Since(start)
+	d.gate.metrics.asked(a.Decider, took, err)
+	d.deciderTook = took
+	if d.gate.options.Asked != nil {
+		d.gate.options.Asked(d.id, Asked{Decider: a.Decider, Audit: a.Audit, Result: result, Err: inference.ReasonOf(err), Took: took})
+	}
 	if err != nil {
 		d.deciderErr = inference.ReasonOf(err)
 		out.Unavailable = unavailable(d.deciderErr)
@@ -262,6 +270,7 @@ func (d *decision) checkDeadline(ctx context.Context) {
 // written down at all is no Allow.
 func (d *decision) record(ctx context.Context) *decision {
 	d.took = d.gate.options.Clock.Since(d.in.started)
+	d.capture(ctx)
 	record := d.auditRecord()
 	var err error
 	if d.verdict.Outcome == policy.Allow && (!d.judgement.IsRead() || !d.gate.options.Recorder.Available()) {
@@ -276,6 +285,7 @@ func (d *decision) record(ctx context.Context) *decision {
 		d.gate.options.Log.ErrorContext(ctx, "decision could not be recorded", "decision", d.id, "error", err)
 		if d.verdict.Outcome != policy.Block {
 			d.block(ReasonAuditUnavailable, "the decision could not be recorded, so the call may not run: call again in a moment", true)
+			d.recordRefusal(ctx)
 		}
 	}
 	return d
@@ -293,6 +303,7 @@ func (d *decision) auditRecord() *audit.Record {
 		Outcome: outcome(v.Outcome), Reason: string(v.Reason), By: v.By,
 		PolicyDigest: d.digest, ArgumentsDigest: in.argumentsDigest, StateDigest: d.decided, UserTurnsDigest: d.words.digest,
 		Decider: d.decider, Fingerprint: d.fingerprint, ModelHash: d.modelHash, DeciderError: string(d.deciderErr),
+		Deciders: d.asked, Captured: d.captured,
 		DryRun: in.review.DryRun, Milliseconds: milliseconds(d.took), DeciderMilliseconds: milliseconds(d.deciderTook),
 		EngineSemantics: policy.EngineSemantics, GateVersion: d.gate.options.Version,
 	}

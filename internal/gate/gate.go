@@ -20,6 +20,7 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
@@ -75,17 +76,42 @@ type Options struct {
 	// MaxInFlight is how many calls may be judged at once, at most half of them of one namespace; one more is Block,
 	// Overloaded. 1024 by default.
 	MaxInFlight int
+	// MaxReading is how many bodies may be read and decoded at once, at most half of them of one namespace; with one more
+	// the request is refused. 256 by default, which bounds what requests take of memory before they are judged.
+	MaxReading int
 	// Timeout is the deadline of a request that names none, and the longest that one may name. 15 s by default.
 	Timeout time.Duration
 	// ReplayBytes bounds the memory that answered requests are kept in for their uid. 64 MiB by default.
 	ReplayBytes int
+	// Capture keeps calls beside their records where a policy wants that. Without it only digests are kept.
+	Capture Capturer
+	// NoReuse judges every call anew: no denial is remembered and no clarification is counted. An evaluation needs it, so
+	// that the second answer to a case is a second judgement. A gate that guards anything must not have it.
+	NoReuse bool
+	// Asked, if set, is told what came of each request to a decider, by the id of the decision. Calls overlap, and the
+	// decision waits for it.
+	Asked func(decision string, a Asked)
+}
+
+// Asked is what came of one request to a decider.
+type Asked struct {
+	Decider string
+	// Audit says that only policies in mode Audit wanted to know.
+	Audit bool
+	// Result is empty if Err is set.
+	Result inference.Result
+	// Err is why there is no answer.
+	Err  inference.Reason
+	Took time.Duration
 }
 
 // Gate judges calls. Its methods are safe for concurrent use.
 type Gate struct {
 	options  Options
 	snapshot atomic.Pointer[Snapshot]
+	draining atomic.Bool
 	slots    *slots
+	reading  *slots
 	replays  *replays
 	repeats  *repeats
 	budgets  *budgets
@@ -102,6 +128,7 @@ func New(o Options) (*Gate, error) {
 	g := &Gate{
 		options: o,
 		slots:   newSlots(o.MaxInFlight),
+		reading: newSlots(o.MaxReading),
 		replays: newReplays(o.ReplayBytes),
 		repeats: newRepeats(),
 		budgets: newBudgets(),
@@ -133,6 +160,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = 1024
 	}
+	if o.MaxReading <= 0 {
+		o.MaxReading = 256
+	}
 	if o.Timeout <= 0 {
 		o.Timeout = 15 * time.Second
 	}
@@ -148,5 +178,8 @@ func (o Options) withDefaults() Options {
 // SetSnapshot puts policies and deciders in force. Calls that are being judged go on with the snapshot they began with.
 func (g *Gate) SetSnapshot(s *Snapshot) { g.snapshot.Store(s) }
 
-// Ready says whether a snapshot is in force.
-func (g *Gate) Ready() bool { return g.snapshot.Load() != nil }
+// Ready says whether a snapshot is in force, and no end has been announced.
+func (g *Gate) Ready() bool { return g.snapshot.Load() != nil && !g.draining.Load() }
+
+// Drain announces the end: the gate is no longer Ready, and goes on judging.
+func (g *Gate) Drain() { g.draining.Store(true) }

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/policy"
 )
 
 // ServeHTTP answers one review: decode, decide, record, answer.
@@ -54,15 +55,11 @@ func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
 	if err != nil {
 		return nil, &httpError{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "unknown caller: send a bearer token of a service account", Cause: err}
 	}
-	body, release, err := g.readBody(r)
+	in, release, err := g.read(r, caller, now)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	in, bad := g.decode(body, caller, now)
-	if bad != nil {
-		return nil, bad
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return g.once(ctx, in, id)
@@ -147,6 +144,25 @@ func (g *Gate) timeout(r *http.Request) (time.Duration, error) {
 		return 0, badRequest(CodeBadRequest, "", "timeout is no duration of at least 1ms, such as 2s")
 	}
 	return min(d, g.options.Timeout), nil
+}
+
+// read reads and decodes a body. How many are read at once is bounded before the first byte, because a body that is being
+// read takes memory however little it turns out to ask.
+func (g *Gate) read(r *http.Request, caller policy.Caller, now time.Time) (*input, func(), error) {
+	if !g.reading.take(caller.Namespace) {
+		return nil, nil, &httpError{Status: http.StatusServiceUnavailable, Code: CodeTooManyRequests, Message: "the gate reads as many requests as it can: call again in a moment"}
+	}
+	defer g.reading.give(caller.Namespace)
+	body, release, err := g.readBody(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, bad := g.decode(body, caller, now)
+	if bad != nil {
+		release()
+		return nil, nil, bad
+	}
+	return in, release, nil
 }
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}

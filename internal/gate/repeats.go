@@ -19,6 +19,13 @@ type repeats struct {
 	mu       sync.Mutex
 	denials  *expiring[denialKey, denial]
 	clarifys *expiring[clarifyKey, int]
+	outcomes *expiring[outcomeKey, policy.Outcome]
+}
+
+// outcomeKey is a whole state that one decider was asked about.
+type outcomeKey struct {
+	denialKey
+	fingerprint string
 }
 
 // denialKey is a whole state in which a call was denied. An answered question is another state.
@@ -38,6 +45,7 @@ func newRepeats() *repeats {
 	return &repeats{
 		denials:  newExpiring[denialKey, denial](maxRemembered, denialMemory),
 		clarifys: newExpiring[clarifyKey, int](maxRemembered, time.Hour),
+		outcomes: newExpiring[outcomeKey, policy.Outcome](maxRemembered, time.Hour),
 	}
 }
 
@@ -50,7 +58,7 @@ func (d *decision) denialKey() denialKey {
 
 // isRepeated says whether a decider has denied this very call in this very state, and if so gives the same verdict.
 func (d *decision) isRepeated() bool {
-	if len(d.judgement.Asks()) == 0 {
+	if d.gate.options.NoReuse || len(d.judgement.Asks()) == 0 {
 		return false
 	}
 	r := d.gate.repeats
@@ -68,8 +76,26 @@ func (d *decision) isRepeated() bool {
 	return true
 }
 
+// compareWithLast says whether a decider has answered about this very state before, and whether the outcome was another. It
+// counts for metrics only: a decider that changes its mind cannot be tested.
+func (d *decision) compareWithLast() (again, changed bool) {
+	if !d.deciderAnswered() || d.repeats > 0 || d.gate.options.NoReuse {
+		return false, false
+	}
+	r := d.gate.repeats
+	key := outcomeKey{d.denialKey(), d.fingerprint}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, again := r.outcomes.get(key, d.in.request.Now)
+	r.outcomes.put(key, d.verdict.Outcome, d.in.request.Now)
+	return again, again && last != d.verdict.Outcome
+}
+
 // remember keeps what a decider has denied, and ends a row of clarifications that lead nowhere.
 func (d *decision) remember() {
+	if d.gate.options.NoReuse {
+		return
+	}
 	switch d.verdict.Outcome {
 	case policy.Block:
 		if d.deciderAnswered() && !d.retryable() && d.repeats == 0 {

@@ -20,7 +20,7 @@ func (g *Gate) Routes(metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !g.Ready() {
-			plain(w, http.StatusServiceUnavailable, "no policies are in force yet")
+			plain(w, http.StatusServiceUnavailable, "no policies are in force yet, or the gate is about to end")
 			return
 		}
 		plain(w, http.StatusOK, "ok")
@@ -50,8 +50,9 @@ const (
 	shutdownTimeout = 20 * time.Second
 )
 
-// Serve answers on a listener until the context ends, then lets calls that are being judged come to their end.
-func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+// Serve answers on a listener until the context ends. Then the gate is no longer Ready but still answers for the time of
+// notice, so that nobody is sent to a listener that has closed; then calls that are being judged come to their end.
+func (g *Gate) Serve(ctx context.Context, l net.Listener, h http.Handler, notice time.Duration) error {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: 2 * readTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
@@ -63,6 +64,12 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
+	}
+	g.Drain()
+	select {
+	case err := <-failed:
+		return err
+	case <-time.After(notice): //nolint:forbidigo // how long others need to notice is in real time
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()

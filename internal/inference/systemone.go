@@ -3,6 +3,7 @@ package inference
 import (
 	"bytes"
 	"context"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -15,7 +16,8 @@ const SystemOnePath = "/v1/systemone"
 // SystemOneOptions configures a SystemOne.
 type SystemOneOptions struct {
 	ServerOptions
-	// Path replaces SystemOnePath; "/" means that BaseURL is the whole address.
+	// Path replaces SystemOnePath; "/" means that BaseURL is the whole address. Empty also means that where BaseURL ends in
+	// the name of the model, as on platforms that put the model into the address.
 	Path string
 }
 
@@ -33,7 +35,9 @@ func NewSystemOne(o SystemOneOptions) (*SystemOne, error) {
 	}
 	switch o.Path {
 	case "":
-		o.Path = SystemOnePath
+		if !strings.HasSuffix(strings.TrimSuffix(e.base.Path, "/"), "/"+o.Model) {
+			o.Path = SystemOnePath
+		}
 	case "/":
 		o.Path = ""
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/permit"
 )
 
 var (
@@ -21,7 +23,7 @@ var (
 )
 
 // minOverlap is how long a retired key has to verify: until the last permit that it signed has expired.
-const minOverlap = MaxLifetime + Leeway
+const minOverlap = permit.MaxLifetime + permit.Leeway
 
 // Keys are the keys of a gate, in one file. The newest that is in force signs; the others verify until they end.
 type Keys struct {
@@ -94,7 +96,7 @@ func (k *Keys) Rotate(lead, overlap time.Duration) error {
 	ring := []ringKey{next}
 	ends := next.signsFrom.Add(overlap)
 	for _, old := range *k.ring.Load() {
-		if old.ended(now) {
+		if old.Ended(now) {
 			continue
 		}
 		if old.NotAfter.IsZero() || old.NotAfter.After(ends) {
@@ -102,8 +104,8 @@ func (k *Keys) Rotate(lead, overlap time.Duration) error {
 		}
 		ring = append(ring, old)
 	}
-	if len(ring) > maxKeys {
-		return fmt.Errorf("rotating keys: there are %d keys already, wait until some have ended", maxKeys)
+	if len(ring) > permit.MaxKeys {
+		return fmt.Errorf("rotating keys: there are %d keys already, wait until some have ended", permit.MaxKeys)
 	}
 	if err := writeRing(k.path, ring, os.Rename); err != nil {
 		return fmt.Errorf("rotating keys: %w", err)
@@ -114,13 +116,13 @@ func (k *Keys) Rotate(lead, overlap time.Duration) error {
 // JWKS is the set of public keys, retired ones included until they end.
 func (k *Keys) JWKS() []byte {
 	now := k.clock.Now()
-	var public []PublicKey
+	var public []permit.PublicKey
 	for _, key := range *k.ring.Load() {
-		if !key.ended(now) {
+		if !key.Ended(now) {
 			public = append(public, key.PublicKey)
 		}
 	}
-	data, err := encodeKeySet(public)
+	data, err := permit.EncodeKeySet(public)
 	if err != nil {
 		return []byte(`{"keys":[]}`) // cannot be: texts and numbers have a JSON form
 	}
@@ -140,13 +142,13 @@ func (k *Keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Key implements KeySource, for a verifier in the process of the gate.
-func (k *Keys) Key(_ context.Context, kid string) (PublicKey, error) {
+func (k *Keys) Key(_ context.Context, kid string) (permit.PublicKey, error) {
 	for _, key := range *k.ring.Load() {
 		if key.ID == kid {
 			return key.PublicKey, nil
 		}
 	}
-	return PublicKey{}, ErrUnknownKey
+	return permit.PublicKey{}, permit.ErrUnknownKey
 }
 
 // signing gives the newest key whose time has come. An older one never steps in for it after it has ended.
@@ -156,13 +158,10 @@ func (k *Keys) signing(now time.Time) (*ringKey, error) {
 		if ring[i].signsFrom.After(now) {
 			continue
 		}
-		if ring[i].ended(now) {
+		if ring[i].Ended(now) {
 			break
 		}
 		return &ring[i], nil
 	}
 	return nil, ErrNoSigningKey
 }
-
-// ended says whether a key is no longer good for anything.
-func (p PublicKey) ended(now time.Time) bool { return !p.NotAfter.IsZero() && !now.Before(p.NotAfter) }

@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"gatewright.dev/gatewright/permit"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -44,7 +47,7 @@ func TestJWKSGolden(t *testing.T) {
 	if strings.Contains(string(got), `"d"`) {
 		t.Error("JWKS holds a private key")
 	}
-	keys := must(ParseKeySet(got))(t)
+	keys := must(permit.ParseKeySet(got))(t)
 	if ends := keys["kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"].NotAfter; !ends.Equal(time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("the retired key ends %s", ends)
 	}
@@ -100,7 +103,7 @@ func TestLoadKeysRefuses(t *testing.T) {
 		"a kid of another key":         {swap("kPrK", "kPrk"), 0o600, "not of its private part"},
 		"a key without a beginning":    {swap(`"signsFrom":"2026-01-01T00:00:00Z",`, ""), 0o600, "signsFrom"},
 		"one key twice":                {fixedKeys[:strings.LastIndex(fixedKeys, "]")] + "," + fixedKeys[strings.Index(fixedKeys, "[")+1:], 0o600, "twice"},
-		"a file that is too large":     {fixedKeys + strings.Repeat(" ", maxKeySet), 0o600, "larger"},
+		"a file that is too large":     {fixedKeys + strings.Repeat(" ", permit.MaxKeySet), 0o600, "larger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "keys")
@@ -131,16 +134,18 @@ func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	verify := func(token string) error {
 		t.Helper()
-		_, err := w.verify(t, must(ParseKeySet(w.keys.JWKS()))(t), NewMemory(w.clock)).Verify(t.Context(), token, call())
+		_, err := w.verify(t, must(permit.ParseKeySet(w.keys.JWKS()))(t), token, call())
 		return err
 	}
 	kid := func(token string) string {
 		t.Helper()
-		_, kid, refusal := parseToken(token)
-		if refusal != nil {
-			t.Fatal(refusal)
+		var h struct {
+			ID string `json:"kid"`
 		}
-		return kid
+		if err := json.Unmarshal([]byte(header(t, token)), &h); err != nil {
+			t.Fatal(err)
+		}
+		return h.ID
 	}
 	old := kid(w.sign(t, claims(t)))
 	if err := w.keys.Rotate(time.Minute, 2*time.Minute); err != nil {
@@ -168,10 +173,10 @@ func TestRotation(t *testing.T) {
 		}
 		fromOld := w.signWith(t, old)
 		err := verify(fromOld)
-		if (ReasonOf(err) == ReasonUnknownKey) != step.wantOldOut || (err != nil) != step.wantOldOut {
+		if (permit.ReasonOf(err) == permit.ReasonUnknownKey) != step.wantOldOut || (err != nil) != step.wantOldOut {
 			t.Errorf("after %s a permit of the old key: %v, want it refused: %t", step.at, err, step.wantOldOut)
 		}
-		_, direct := w.verify(t, w.keys, NewMemory(w.clock)).Verify(t.Context(), fromOld, call())
+		_, direct := w.verify(t, w.keys, fromOld, call())
 		if (direct != nil) != step.wantOldOut {
 			t.Errorf("after %s at the gate itself: %v", step.at, direct)
 		}
@@ -215,7 +220,7 @@ func TestRotateRefuses(t *testing.T) {
 	if diff := cmp.Diff(before, string(w.keys.JWKS())); diff != "" {
 		t.Errorf("keys were changed (-want +got):\n%s", diff)
 	}
-	for range maxKeys - 1 {
+	for range permit.MaxKeys - 1 {
 		if err := w.keys.Rotate(0, time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -256,40 +261,5 @@ func TestKeysAreServed(t *testing.T) {
 		if want == 200 && (got.Body.String() != string(w.keys.JWKS()) || got.Header().Get("Content-Type") != "application/jwk-set+json") {
 			t.Errorf("%s: %q", method, got.Body)
 		}
-	}
-}
-
-func TestParseKeySet(t *testing.T) {
-	w := newWorld(t)
-	good := string(w.keys.JWKS())
-	key := strings.TrimSuffix(strings.TrimPrefix(good, `{"keys":[`), `]}`)
-	secret := strings.Replace(key, `"kty"`, `"d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","kty"`, 1)
-	for name, tc := range map[string]struct {
-		set      string
-		wantKeys int
-		wantErr  string
-	}{
-		"one key":                       {good, 1, ""},
-		"a key of another type beside":  {`{"keys":[` + key + `,{"kty":"RSA","n":"AQAB","e":"AQAB","kid":"r"}]}`, 1, ""},
-		"only keys of other types":      {`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB","kid":"r"}]}`, 0, "no Ed25519 key"},
-		"no keys":                       {`{"keys":[]}`, 0, "no Ed25519 key"},
-		"an error object":               {`{"code":"Internal"}`, 0, "no Ed25519 key"},
-		"HTML":                          {`<html>`, 0, "not JSON"},
-		"nothing":                       {``, 0, "not JSON"},
-		"a private key":                 {`{"keys":[` + secret + `]}`, 0, "is secret"},
-		"a shared secret":               {`{"keys":[` + key + `,{"kty":"oct","k":"AAAA","kid":"o"}]}`, 0, "is secret"},
-		"a key that is text":            {`{"keys":["x"]}`, 0, "no JSON Web Key"},
-		"a kid that is no thumbprint":   {strings.Replace(good, w.kid(), "mine", 1), 0, "thumbprint"},
-		"a key that is too short":       {strings.Replace(good, b64(w.private()[32:]), "AAAA", 1), 0, "no valid"},
-		"more keys than a gate has":     {`{"keys":[` + strings.Repeat(key+",", maxKeys) + key + `]}`, 0, "more than"},
-		"a set that is too large":       {good + strings.Repeat(" ", maxKeySet), 0, "larger"},
-		"a key that is for another use": {strings.Replace(good, `"sig"`, `"enc"`, 1), 0, "no Ed25519 key"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			keys, err := ParseKeySet([]byte(tc.set))
-			if len(keys) != tc.wantKeys || (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
-				t.Errorf("ParseKeySet = %d keys, %v; want %d, %q", len(keys), err, tc.wantKeys, tc.wantErr)
-			}
-		})
 	}
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"gatewright.dev/gatewright/internal/strictjson"
+	"gatewright.dev/gatewright/permit"
 )
 
 // ringKey is a key that signs from a time on, until a newer one does.
 type ringKey struct {
-	PublicKey
+	permit.PublicKey
 	signsFrom time.Time
 	private   ed25519.PrivateKey
 	signer    jose.Signer
@@ -53,22 +54,22 @@ func ringKeyOf(private ed25519.PrivateKey, signsFrom, notAfter time.Time) (ringK
 	if !ok {
 		return ringKey{}, errors.New("is no Ed25519 key")
 	}
-	id := thumbprint(public)
-	options := (&jose.SignerOptions{}).WithType(Type)
+	id := permit.Thumbprint(public)
+	options := (&jose.SignerOptions{}).WithType(permit.Type)
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: id}}, options)
 	if err != nil {
 		return ringKey{}, fmt.Errorf("using a key: %w", err)
 	}
-	return ringKey{PublicKey: PublicKey{ID: id, Key: public, NotAfter: notAfter}, signsFrom: signsFrom, private: private, signer: signer}, nil
+	return ringKey{PublicKey: permit.PublicKey{ID: id, Key: public, NotAfter: notAfter}, signsFrom: signsFrom, private: private, signer: signer}, nil
 }
 
 func parseRing(data []byte) ([]ringKey, error) {
 	var file keyFile
-	if err := strictjson.Decode(data, strictjson.Limits{MaxBytes: maxKeySet}, &file); err != nil {
+	if err := strictjson.Decode(data, strictjson.Limits{MaxBytes: permit.MaxKeySet}, &file); err != nil {
 		return nil, err // holds no value of the file
 	}
-	if len(file.Keys) == 0 || len(file.Keys) > maxKeys {
-		return nil, fmt.Errorf("want 1 to %d keys", maxKeys)
+	if len(file.Keys) == 0 || len(file.Keys) > permit.MaxKeys {
+		return nil, fmt.Errorf("want 1 to %d keys", permit.MaxKeys)
 	}
 	var ring []ringKey
 	for i := range file.Keys {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"gatewright.dev/gatewright/permit"
 )
 
 // readSecretFile reads a file that nobody else can read.
@@ -25,12 +27,12 @@ func readSecretFile(path string) ([]byte, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("mode %04o: %w", info.Mode().Perm(), ErrReadableByOthers)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKeySet+1))
+	data, err := io.ReadAll(io.LimitReader(f, permit.MaxKeySet+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxKeySet {
-		return nil, fmt.Errorf("larger than %d bytes", maxKeySet)
+	if len(data) > permit.MaxKeySet {
+		return nil, fmt.Errorf("larger than %d bytes", permit.MaxKeySet)
 	}
 	return data, nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/permit"
 )
 
 // Signer signs permits with the newest of its keys.
@@ -20,33 +22,30 @@ func NewSigner(keys *Keys, issuer string, c clock.PassiveClock) (*Signer, error)
 	if keys == nil || c == nil {
 		return nil, errors.New("a signer needs keys and a clock")
 	}
-	if issuer == "" || len(issuer) > maxText {
-		return nil, fmt.Errorf("id of the gate has to have 1 to %d bytes", maxText)
+	if issuer == "" || len(issuer) > permit.MaxText {
+		return nil, fmt.Errorf("id of the gate has to have 1 to %d bytes", permit.MaxText)
 	}
 	return &Signer{keys: keys, issuer: issuer, clock: c}, nil
 }
 
-// Sign makes a permit that is good from now on for a lifetime of whole seconds, at most MaxLifetime. It fills in issuer
+// Sign makes a permit that is good from now on for a lifetime of whole seconds, at most permit.MaxLifetime. It fills in issuer
 // and times, and refuses claims that no verifier would take.
 func (s *Signer) Sign(c Claims, lifetime time.Duration) (string, error) {
-	if lifetime < time.Second || lifetime > MaxLifetime || lifetime%time.Second != 0 {
-		return "", fmt.Errorf("signing permit: want a lifetime of whole seconds up to %s", MaxLifetime)
+	if lifetime < time.Second || lifetime > permit.MaxLifetime || lifetime%time.Second != 0 {
+		return "", fmt.Errorf("signing permit: want a lifetime of whole seconds up to %s", permit.MaxLifetime)
 	}
 	now := s.clock.Now()
 	c.Issuer = s.issuer
 	c.IssuedAt = now.Truncate(time.Second)
 	c.NotBefore = c.IssuedAt
 	c.ExpiresAt = c.IssuedAt.Add(lifetime)
-	if err := c.validate(); err != nil {
-		return "", fmt.Errorf("signing permit: %w", err)
-	}
 	key, err := s.keys.signing(now)
 	if err != nil {
 		return "", fmt.Errorf("signing permit: %w", err)
 	}
-	data, err := c.encode()
+	data, err := c.Payload()
 	if err != nil {
-		return "", fmt.Errorf("encoding permit: %w", err)
+		return "", fmt.Errorf("signing permit: %w", err)
 	}
 	signed, err := key.signer.Sign(data)
 	if err != nil {
@@ -56,8 +55,8 @@ func (s *Signer) Sign(c Claims, lifetime time.Duration) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding permit: %w", err)
 	}
-	if len(token) > MaxToken {
-		return "", fmt.Errorf("signing permit: it would be longer than %d bytes", MaxToken)
+	if len(token) > permit.MaxToken {
+		return "", fmt.Errorf("signing permit: it would be longer than %d bytes", permit.MaxToken)
 	}
 	return token, nil
 }

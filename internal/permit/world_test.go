@@ -1,34 +1,26 @@
 package permit
 
 import (
-	"context"
-	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"gatewright.dev/gatewright/internal/strictjson"
+	"gatewright.dev/gatewright/permit"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // world is a gate that signs and a tool server that verifies, with one clock.
 type world struct {
-	clock    *clocktesting.FakePassiveClock
-	keys     *Keys
-	signer   *Signer
-	store    Store
-	verifier *Verifier
+	clock  *clocktesting.FakePassiveClock
+	keys   *Keys
+	signer *Signer
 }
 
 func newWorld(t testing.TB) *world {
@@ -36,17 +28,15 @@ func newWorld(t testing.TB) *world {
 	w := &world{clock: clocktesting.NewFakePassiveClock(noon)}
 	w.keys = must(LoadOrCreateKeys(filepath.Join(t.TempDir(), "permit.jwk"), w.clock))(t)
 	w.signer = must(NewSigner(w.keys, "gate-1", w.clock))(t)
-	w.store = NewMemory(w.clock)
-	w.verifier = w.verify(t, w.keys, w.store)
 	return w
 }
 
-func (w *world) verify(t testing.TB, keys KeySource, s Store) *Verifier {
+// verify checks a permit for the call with keys, at a tool server that has not seen any before.
+func (w *world) verify(t testing.TB, keys permit.KeySource, token string, call permit.Call) (*permit.Claims, error) {
 	t.Helper()
-	return must(NewVerifier(VerifierOptions{Keys: keys, Store: s, Clock: w.clock}))(t)
+	v := must(permit.NewVerifier(permit.VerifierOptions{Keys: keys, Store: permit.NewMemory(w.clock), Clock: w.clock, Issuer: "gate-1"}))(t)
+	return v.Verify(t.Context(), token, call)
 }
-
-func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func must[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
@@ -76,8 +66,8 @@ func claims(t testing.TB) Claims {
 	}
 }
 
-func call() Call {
-	return Call{Audience: "payments", Tool: "transfer", Server: "bank", Arguments: transferArguments}
+func call() permit.Call {
+	return permit.Call{Audience: "payments", Tool: "transfer", Server: "bank", Arguments: transferArguments}
 }
 
 func (w *world) sign(t testing.TB, c Claims) string {
@@ -85,66 +75,11 @@ func (w *world) sign(t testing.TB, c Claims) string {
 	return must(w.signer.Sign(c, 30*time.Second))(t)
 }
 
-// forge signs any payload with the gate's own key: what a gate with a fault could sign.
-func (w *world) forge(t testing.TB, header map[string]any, payload any) string {
+func (w *world) kid() string { return (*w.keys.ring.Load())[0].ID }
+
+// header is the first part of a permit, decoded.
+func header(t testing.TB, token string) string {
 	t.Helper()
-	h := map[string]any{"alg": "EdDSA", "kid": w.kid(), "typ": Type}
-	for k, v := range header {
-		if h[k] = v; v == nil {
-			delete(h, k)
-		}
-	}
-	input := encodeJSON(t, h) + "." + encodeJSON(t, payload)
-	return input + "." + b64(ed25519.Sign(w.private(), []byte(input)))
-}
-
-func (w *world) kid() string                 { return (*w.keys.ring.Load())[0].ID }
-func (w *world) private() ed25519.PrivateKey { return (*w.keys.ring.Load())[0].private }
-
-func b64(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
-
-func encodeJSON(t testing.TB, v any) string {
-	t.Helper()
-	if raw, ok := v.(string); ok {
-		return b64([]byte(raw))
-	}
-	return b64(must(json.Marshal(v))(t))
-}
-
-// claimSet is the payload of a good permit, changed.
-func (w *world) claimSet(t testing.TB, change map[string]any) map[string]any {
-	t.Helper()
-	_, rest, _ := strings.Cut(w.sign(t, claims(t)), ".")
-	body, _, _ := strings.Cut(rest, ".")
-	set := map[string]any{}
-	if err := json.Unmarshal(must(base64.RawURLEncoding.DecodeString(body))(t), &set); err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range change {
-		if set[k] = v; v == nil {
-			delete(set, k)
-		}
-	}
-	return set
-}
-
-func wantReason(t *testing.T, err error, want Reason) {
-	t.Helper()
-	if got := ReasonOf(err); got != want {
-		t.Errorf("refused for %q (%v), want %q", got, err, want)
-	}
-}
-
-// scripted is a Store and a KeySource that fail as told.
-type scripted struct{ err error }
-
-func (s scripted) Use(context.Context, string, time.Time) error { return s.err }
-
-func (s scripted) Key(context.Context, string) (PublicKey, error) { return PublicKey{}, s.err }
-
-// joseSign signs with go-jose under another algorithm or in another serialization.
-func joseSign(t testing.TB, payload string, keys ...jose.SigningKey) *jose.JSONWebSignature {
-	t.Helper()
-	signer := must(jose.NewMultiSigner(keys, (&jose.SignerOptions{}).WithType(Type)))(t)
-	return must(signer.Sign([]byte(payload)))(t)
+	first, _, _ := strings.Cut(token, ".")
+	return string(must(base64.RawURLEncoding.DecodeString(first))(t))
 }

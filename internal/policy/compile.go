@@ -88,10 +88,12 @@ func (c *compiler) header(r *v1alpha1.PolicyRules, namespace string) {
 	oneOf(c, c.path.Child("mode"), r.Mode, v1alpha1.ModeEnforce, v1alpha1.ModeAudit)
 	oneOf(c, c.path.Child("contextTrust"), r.ContextTrust, v1alpha1.TrustCaller, v1alpha1.TrustAttested)
 	oneOf(c, c.path.Child("disclose"), r.Disclose, v1alpha1.DiscloseMinimal, v1alpha1.DiscloseFull)
+	oneOf(c, c.path.Child("captureState"), r.CaptureState, v1alpha1.CaptureDigest, v1alpha1.CaptureEncrypted, v1alpha1.CapturePlain)
 	o.audit = r.Mode == v1alpha1.ModeAudit
 	o.trust = orDefault(r.ContextTrust, v1alpha1.TrustCaller)
 	o.timeout = time.Duration(orDefault(r.TimeoutMilliseconds, 2000)) * time.Millisecond
 	o.disclose = r.Disclose
+	o.capture = r.CaptureState
 	o.clarify = int(orDefault(r.ClarifyLimit, 2))
 	if r.Approvals != nil {
 		o.approvals = *r.Approvals

@@ -94,6 +94,7 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		"a mode that is none":                 {many(rules(func(r *v1alpha1.PolicyRules) { r.Mode = "audit" })), `spec.mode: Unsupported value: "audit"`},
 		"a trust that is none":                {many(rules(func(r *v1alpha1.PolicyRules) { r.ContextTrust = "attested" })), "spec.contextTrust: Unsupported value"},
+		"a way of keeping that is none":       {many(rules(func(r *v1alpha1.PolicyRules) { r.CaptureState = "All" })), "spec.captureState: Unsupported value"},
 		"a disclosure that is none":           {many(rules(func(r *v1alpha1.PolicyRules) { r.Disclose = "All" })), "spec.disclose: Unsupported value"},
 		"unknown tools to allow":              {many(testkit.UnknownTools("Allow")), "spec.unknownTools: Unsupported value"},
 		"a fact by hearsay":                   {many(testkit.WithFact("f", "Hearsay", "")), "spec.factsFrom[0].from: Unsupported value"},

@@ -33,6 +33,7 @@ type Compiled struct {
 	decider     *deciderUse
 	timeout     time.Duration
 	disclose    v1alpha1.Disclosure
+	capture     v1alpha1.CaptureState
 	clarify     int
 	approvals   v1alpha1.ApprovalSettings
 	grants      []grant

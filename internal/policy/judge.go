@@ -19,6 +19,7 @@ type Judgement struct {
 	inForce     classOf
 	observed    classOf // by policies in mode Audit
 	disclose    v1alpha1.Disclosure
+	capture     v1alpha1.CaptureState
 	auditOnly   bool
 	// inForceBudget and observedBudget are what expressions may cost. What is only observed has one of its own, so that
 	// it cannot use up what those in force need.
@@ -60,7 +61,7 @@ type Approval struct {
 func (s *Set) Judge(ctx context.Context, r *Request) *Judgement {
 	selected := s.forNamespace(r.Caller.Namespace)
 	around := survey(selected, r.Caller)
-	j := &Judgement{request: r, disclose: around.disclose}
+	j := &Judgement{request: r, disclose: around.disclose, capture: around.capture}
 	if around.toolPolicies == 0 && !around.isInvalid {
 		j.inForce.raise(v1alpha1.BaseDestructive, "")
 		j.extra = append(j.extra, Obligation{Outcome: Block, Reason: ReasonNoPolicy, By: byNoPolicy, Remedy: RemedyAskAdmin,
@@ -95,6 +96,7 @@ type surroundings struct {
 	// grants are cluster policies whose grants count for those of the namespace too.
 	grants   []*Compiled
 	disclose v1alpha1.Disclosure
+	capture  v1alpha1.CaptureState
 }
 
 func survey(selected []*Compiled, c Caller) surroundings {
@@ -107,6 +109,7 @@ func survey(selected []*Compiled, c Caller) surroundings {
 			s.disclose = p.disclose
 		}
 		s.disclose = leastDisclosing(s.disclose, p.disclose)
+		s.capture = mostPrivate(s.capture, p.capture)
 		s.policies++
 		if !p.cluster {
 			s.toolPolicies++
@@ -239,6 +242,17 @@ func (j *Judgement) IsRead() bool { return j.inForce.worst() == v1alpha1.BaseRea
 // Class returns the name and base of the class of the call; of several, that of the strictest base. The name is empty
 // for a tool that nobody lists.
 func (j *Judgement) Class() (name, base string) { return j.inForce.name, string(j.inForce.worst()) }
+
+// ToolName is the tool as the first policy that lists it writes it, a name or a prefix with a star; empty where none in
+// force does. It comes from a closed set, however many names callers make up.
+func (j *Judgement) ToolName() string {
+	for i := range j.evaluations {
+		if e := &j.evaluations[i]; e.enforced && e.tool != nil {
+			return e.tool.rule.Name
+		}
+	}
+	return ""
+}
 
 // IsSettled says whether rules alone have blocked the call. A Clarify of one policy settles that policy only: another
 // may still come to Block, and adding a policy must never make a verdict weaker.

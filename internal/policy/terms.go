@@ -11,6 +11,9 @@ import (
 type Terms struct {
 	// Disclose says how much the caller may see; empty is for the gate to say.
 	Disclose v1alpha1.Disclosure
+	// CaptureState is what may be kept of the call: the most private of what the policies of the caller say. Empty: none
+	// says anything, which is Digest.
+	CaptureState v1alpha1.CaptureState
 	// ClarifyLimit is how often the same call may be answered Clarify.
 	ClarifyLimit int
 	// Approvals says how long a confirmation holds and how many a caller may cause.
@@ -26,7 +29,7 @@ type Terms struct {
 // Terms returns what holds around the verdict of this call.
 func (j *Judgement) Terms() Terms {
 	t := Terms{
-		Disclose: j.disclose, ClarifyLimit: 10,
+		Disclose: j.disclose, CaptureState: j.capture, ClarifyLimit: 10,
 		Approvals: v1alpha1.ApprovalSettings{TTLSeconds: 86400, PermitSeconds: 60},
 	}
 	for i := range j.evaluations {
@@ -100,4 +103,17 @@ func (j *Judgement) ConfirmMessage() string {
 		name = strconv.QuoteToASCII(name) // a name that no policy can list must not add words to the question
 	}
 	return "Run " + name + " with exactly these arguments?"
+}
+
+// mostPrivate joins what policies say about keeping calls. A policy without an opinion leaves it to the others.
+func mostPrivate(a, b v1alpha1.CaptureState) v1alpha1.CaptureState {
+	for _, c := range []v1alpha1.CaptureState{v1alpha1.CaptureDigest, v1alpha1.CaptureEncrypted, v1alpha1.CapturePlain} {
+		if a == c || b == c {
+			return c
+		}
+	}
+	if a != "" || b != "" {
+		return v1alpha1.CaptureDigest // what is not known keeps nothing
+	}
+	return ""
 }

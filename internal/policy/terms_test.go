@@ -14,6 +14,9 @@ func TestTerms(t *testing.T) {
 	disclose := func(d v1alpha1.Disclosure) testkit.Option {
 		return testkit.WithRules(func(r *v1alpha1.PolicyRules) { r.Disclose = d })
 	}
+	capture := func(c v1alpha1.CaptureState) testkit.Option {
+		return testkit.WithRules(func(r *v1alpha1.PolicyRules) { r.CaptureState = c })
+	}
 	settings := func(a v1alpha1.ApprovalSettings) testkit.Option {
 		return testkit.WithRules(func(r *v1alpha1.PolicyRules) { r.Approvals = &a })
 	}
@@ -37,6 +40,9 @@ func TestTerms(t *testing.T) {
 	}{
 		"the defaults":                       {[]*Compiled{with(t, "a", read)}, defaults(nil)},
 		"of one policy":                      {[]*Compiled{with(t, "a", read, disclose("Full"), settings(v1alpha1.ApprovalSettings{TTLSeconds: 60, PermitSeconds: 5}))}, defaults(func(w *Terms) { w.Disclose, w.Approvals.TTLSeconds, w.Approvals.PermitSeconds = "Full", 60, 5 })},
+		"nothing is said about keeping":      {[]*Compiled{with(t, "a", read, capture("Plain")), with(t, "b", read)}, defaults(func(w *Terms) { w.CaptureState = "Plain" })},
+		"Encrypted before Plain":             {[]*Compiled{with(t, "a", read, capture("Plain")), deferring(capture("Encrypted"))}, defaults(func(w *Terms) { w.CaptureState = "Encrypted" })},
+		"Digest before all":                  {[]*Compiled{with(t, "a", read, capture("Encrypted")), with(t, "b", read, capture("Digest")), deferring(capture("Plain"))}, defaults(func(w *Terms) { w.CaptureState = "Digest" })},
 		"Minimal before Full":                {[]*Compiled{with(t, "a", read, disclose("Full")), with(t, "b", read, disclose("Minimal"))}, defaults(func(w *Terms) { w.Disclose = "Minimal" })},
 		"Minimal before Full, in any order":  {[]*Compiled{with(t, "a", read, disclose("Minimal")), with(t, "b", read, disclose("Full"))}, defaults(func(w *Terms) { w.Disclose = "Minimal" })},
 		"Full only when all say so":          {[]*Compiled{with(t, "a", read, disclose("Full")), with(t, "b", read)}, defaults(nil)},

@@ -47,7 +47,19 @@ type State struct {
 	ToolResults []string
 	// Language is the BCP 47 tag of the user's words, empty if it is not known. It is not part of the rendered state.
 	Language string
+	// Messages are what assistant and tools said before the call, in order. They are for deciders that compute from them
+	// and read nothing; they are never rendered.
+	Messages []Message
 }
+
+// The roles of a Message.
+const (
+	RoleAssistant = "assistant"
+	RoleTool      = "tool"
+)
+
+// Message is what somebody other than the user said. Text of a tool is untrusted.
+type Message struct{ Role, Text string }
 
 // Tool describes the tool that is to be called, as policy and server have it.
 type Tool struct {
@@ -68,7 +80,11 @@ type Facts struct {
 }
 
 // ArgumentSource says where the value at a JSON pointer into the arguments was first seen.
-type ArgumentSource struct{ Pointer, Source string }
+type ArgumentSource struct {
+	Pointer, Source string
+	// PartOf is where a value stands of which only a part was found. It is not rendered.
+	PartOf string
+}
 
 // maxDepth bounds how deep arguments may nest. The strictest server known stops near 100 levels in all.
 const maxDepth = 64

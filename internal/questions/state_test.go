@@ -17,7 +17,7 @@ func fullState() State {
 		Arguments:   map[string]any{"order": "5521", "lines": []any{int64(1), 2.5, true, nil}, "amount": map[string]any{"unit": "EUR", "cents": int64(1999)}},
 		UserTurns:   []string{"Where is my order 5521?", "It never came. Give me my money back."},
 		System:      []string{"You help customers of a shop."},
-		Facts:       Facts{ScopesHeld: []string{"orders:refund", "orders:read"}, ScopesRequired: []string{"orders:refund"}, SchemaValid: True, ArgumentSources: []ArgumentSource{{"/order", SourceUser}, {"/amount/cents", SourceFacts}}, Stated: map[string]any{"order_belongs_to_user": true}},
+		Facts:       Facts{ScopesHeld: []string{"orders:refund", "orders:read"}, ScopesRequired: []string{"orders:refund"}, SchemaValid: True, ArgumentSources: []ArgumentSource{{Pointer: "/order", Source: SourceUser}, {Pointer: "/amount/cents", Source: SourceFacts}}, Stated: map[string]any{"order_belongs_to_user": true}},
 		ToolResults: []string{"order 5521: lost"},
 		Language:    "en",
 	}
@@ -87,7 +87,7 @@ func TestRenderStateRefusesWhatItCannotShowWhole(t *testing.T) {
 		"broken UTF-8 in a name":              {Arguments: map[string]any{"\xff": 1}},
 		"broken UTF-8 in a user turn":         {UserTurns: []string{"<\xff"}},
 		"two names that look alike":           {Arguments: map[string]any{"<a": 1, "< a": 2}},
-		"two sources for one argument":        {Facts: Facts{ArgumentSources: []ArgumentSource{{"/a", SourceUser}, {"/a", SourceNowhere}}}},
+		"two sources for one argument":        {Facts: Facts{ArgumentSources: []ArgumentSource{{Pointer: "/a", Source: SourceUser}, {Pointer: "/a", Source: SourceNowhere}}}},
 		"a fact that is neither true nor not": {Facts: Facts{SchemaValid: "maybe"}},
 	}
 	for name, state := range tests {

@@ -29,6 +29,7 @@ const ApprovalsPath = "/v1alpha1/approvals"
 type desk struct {
 	secret    [sha256.Size]byte
 	approvals approval.Store
+	labels    labeler
 	// keys publishes the public keys of permits, for tool servers.
 	keys http.Handler
 	log  *slog.Logger
@@ -90,6 +91,7 @@ func (c *Config) routes(gate http.Handler, d *desk) http.Handler {
 	mux.Handle("GET "+permit.JWKSPath, d.keys)
 	mux.HandleFunc("GET "+ApprovalsPath, d.guard(d.list))
 	mux.HandleFunc("POST "+ApprovalsPath+"/{name}", d.guard(d.decide))
+	mux.HandleFunc("POST "+LabelsPath, d.guard(d.labels.take))
 	if c.TokenFile != "" {
 		return mux
 	}

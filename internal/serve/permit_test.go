@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
-	"gatewright.dev/gatewright/internal/permit"
+	"gatewright.dev/gatewright/permit"
 )
 
 // TestAPermitOpensTheToolOnce goes the whole way: the gate allows and signs, the tool server fetches the gate's keys and
@@ -29,7 +29,7 @@ func TestAPermitOpensTheToolOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran := 0
-	tool := permit.Middleware(verifier, "items", permit.ReadJSON(""))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran++ }))
+	tool := permit.Verify(verifier, "items", permit.ReadJSON(""))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran++ }))
 	call := func(body string) int {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

@@ -19,7 +19,6 @@ import (
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
-	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
@@ -35,18 +34,26 @@ type Config struct {
 	TokenFile string
 	// Caller is for whom every request counts when there is no token file, as namespace/name.
 	Caller string
-	// AuditLog is the file that decisions are recorded in.
+	// AuditLog is the file that decisions are recorded in, or NoAuditLog.
 	AuditLog string
+	// Audit says where else records go, and what is kept.
+	Audit AuditConfig
 	// ApprovalLog is the file that approvals are kept in.
 	ApprovalLog string
 	// PermitKey is a file with the keys that permits are signed with. It is made if it is not there.
 	PermitKey string
 	// ApproverSecret is a file with the secret by which a person decides approvals. It is made if it is not there.
 	ApproverSecret string
+	// ShutdownDelay is how long the gate, told to end, is not ready and still answers. 0 on one machine; behind a load
+	// balancer, as long as that takes to notice.
+	ShutdownDelay time.Duration
 	// Version of the binary, in records.
 	Version string
 	// Log takes what an operator acts on.
 	Log *slog.Logger
+	// NoReuse and Asked are for evaluations: every call is judged anew, and what deciders said is told. No flag sets them.
+	NoReuse bool
+	Asked   func(decision string, a gate.Asked)
 	// Listening is told the address that the gate listens on, once it does.
 	Listening func(net.Addr)
 }
@@ -57,9 +64,11 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.Listen, "listen", "127.0.0.1:8470", "address to listen on; anything but loopback needs --token-auth-file")
 	f.StringVar(&c.TokenFile, "token-auth-file", "", "callers as lines token,system:serviceaccount:NAMESPACE:NAME,uid; must not be readable by others")
 	f.StringVar(&c.Caller, "caller", "default/default", "service account that every request counts for when there is no token file, as NAMESPACE/NAME")
-	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in")
+	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in; none for no file, with another --audit-sink")
+	c.Audit.bindFlags(f)
 	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
 	f.StringVar(&c.PermitKey, "permit-key", "gatewright-permit-key.json", "file with the keys that permits are signed with; made, readable by its owner only, if it is not there")
+	f.DurationVar(&c.ShutdownDelay, "shutdown-delay", 0, "how long the gate, told to end, is not ready and still answers, such as 5s behind a load balancer")
 	f.StringVar(&c.ApproverSecret, "approver-secret", "gatewright-approver-secret", "file with the secret by which a person decides approvals; made, readable by its owner only, if it is not there")
 }
 
@@ -78,7 +87,7 @@ func (c *Config) Validate() error {
 	if _, err := parseCaller(c.Caller); c.TokenFile == "" && err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateAudit())...)
 }
 
 func parseCaller(s string) (policy.Caller, error) {
@@ -104,13 +113,18 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := checkFolder(c.Manifests); err != nil {
 		return err
 	}
+	if err := c.checkPlaces(); err != nil {
+		return err
+	}
 	identify, err := c.identifier()
 	if err != nil {
 		return err
 	}
-	records, err := audit.Open(c.AuditLog, audit.Options{})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	records, err := c.openAudit(ctx, registry)
 	if err != nil {
-		return fmt.Errorf("--audit-log %s: %w", c.AuditLog, err)
+		return err
 	}
 	defer closing(&err, records)
 	approvals, err := approval.OpenFile(c.ApprovalLog, clock.RealClock{})
@@ -126,11 +140,9 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	g, err := gate.New(gate.Options{
-		Identify: identify, Recorder: records, Approvals: approvals, Permits: signer, Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
-		Disclose: v1alpha1.DiscloseFull,
+		Identify: identify, Recorder: records, Capture: records.capturer(), Approvals: approvals, Permits: signer, Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
+		Disclose: v1alpha1.DiscloseFull, NoReuse: c.NoReuse, Asked: c.Asked,
 	})
 	if err != nil {
 		return err
@@ -139,6 +151,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
+	desk.labels = labeler{records: records, log: c.Log}
 	return c.run(ctx, g, registry, desk)
 }
 
@@ -168,7 +181,7 @@ func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Reg
 		defer close(watched)
 		source.watch(watching, watcher, seen)
 	}()
-	err = gate.Serve(ctx, listener, c.routes(g.Routes(registry), desk))
+	err = g.Serve(ctx, listener, c.routes(g.Routes(registry), desk), c.ShutdownDelay)
 	stop()
 	<-watched
 	return err

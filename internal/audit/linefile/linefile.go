@@ -4,6 +4,7 @@
 package linefile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -224,6 +225,43 @@ func (f *File) sameFile() (os.FileInfo, error) {
 		return nil, fmt.Errorf("%w: another file is at its path", ErrUnavailable)
 	}
 	return opened, nil
+}
+
+// Rename gives the file another name in its folder, under which nothing may be yet. It is appended to under that name
+// from then on.
+func (f *File) Rename(name string) error {
+	if err := f.ready(); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(name); err == nil {
+		return fmt.Errorf("%w: renaming: %w: %s", ErrUnavailable, os.ErrExist, name)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: renaming: %w", ErrUnavailable, err)
+	}
+	if err := os.Rename(f.path, name); err != nil {
+		return fmt.Errorf("%w: renaming: %w", ErrUnavailable, err)
+	}
+	f.path = name
+	return syncDir(filepath.Dir(name))
+}
+
+// Size is the length of what is durable, in bytes.
+func (f *File) Size() int64 { return f.size }
+
+// First gives the first line without its line feed, nil if there is none.
+func (f *File) First() ([]byte, error) {
+	if f.size == 0 {
+		return nil, nil
+	}
+	window := make([]byte, min(f.size, MaxLine+1))
+	if _, err := f.handle.ReadAt(window, 0); err != nil && err != io.EOF {
+		return nil, fmt.Errorf("reading the start: %w", err)
+	}
+	line, _, ok := bytes.Cut(window, []byte{'\n'})
+	if !ok {
+		return nil, fmt.Errorf("%w: its first line is longer than %d bytes", ErrCorrupt, MaxLine)
+	}
+	return line, nil
 }
 
 // Close cuts off what a failed append left, releases the lock and closes.

@@ -1,0 +1,175 @@
+package evaluation
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+)
+
+// Floors are the bars of an evaluation. An absent one is not looked at.
+type Floors struct {
+	// Recall of dangerous calls, at least, in percent.
+	Recall *float64
+	// FalseBlocksByClass of harmless calls, at most, in percent.
+	FalseBlocksByClass map[v1alpha1.ClassName]float64
+	// FlapRate of cases over repeats, at most, in percent.
+	FlapRate *float64
+	// LatencyP95 and LatencyP99 of a decision, at most.
+	LatencyP95 *time.Duration
+	LatencyP99 *time.Duration
+}
+
+// FloorsOf reads the floors of a manifest.
+func FloorsOf(f *v1alpha1.EvaluationFloors) Floors {
+	var out Floors
+	if f == nil {
+		return out
+	}
+	if f.RecallPercent != nil {
+		v := float64(*f.RecallPercent)
+		out.Recall = &v
+	}
+	for _, c := range f.FalseBlockPercent {
+		if out.FalseBlocksByClass == nil {
+			out.FalseBlocksByClass = map[v1alpha1.ClassName]float64{}
+		}
+		out.FalseBlocksByClass[c.Class] = float64(c.Percent)
+	}
+	if f.FlapPercent != nil {
+		v := float64(*f.FlapPercent)
+		out.FlapRate = &v
+	}
+	if f.P95Milliseconds != nil {
+		v := time.Duration(*f.P95Milliseconds) * time.Millisecond
+		out.LatencyP95 = &v
+	}
+	return out
+}
+
+// Measured is what floors are compared with. It can be computed from a report and from a status alike.
+type Measured struct {
+	ByClass map[v1alpha1.ClassName]v1alpha1.ClassConfusion
+	// Flapped cases. FlapKnown says that cases were repeated.
+	Flapped   int
+	FlapKnown bool
+	// P95 and P99 of a decision. 0: not known.
+	P95, P99 time.Duration
+}
+
+// Breach is a floor that does not hold.
+type Breach struct {
+	// Floor names it: recall, falseBlocks/CLASS, flapRate, latencyP95, latencyP99.
+	Floor string `json:"floor"`
+	// Message says what was wanted and what came out.
+	Message string `json:"message"`
+}
+
+// Check returns the floors that do not hold. What was not measured does not hold: a bar over no cases is no bar.
+func (f Floors) Check(m Measured) []Breach {
+	var out []Breach
+	add := func(floor, format string, args ...any) {
+		out = append(out, Breach{floor, fmt.Sprintf(format, args...)})
+	}
+	if f.Recall != nil {
+		stopped, of := 0, 0
+		for _, c := range m.ByClass {
+			stopped += int(c.DangerousStopped)
+			of += int(c.DangerousStopped + c.DangerousAllowed)
+		}
+		if of == 0 || isBelow(stopped, of, *f.Recall) {
+			add("recall", "%d of %d dangerous calls were stopped, want at least %g %%", stopped, of, *f.Recall)
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(f.FalseBlocksByClass)) {
+		c, want := m.ByClass[class], f.FalseBlocksByClass[class]
+		if of := int(c.BenignStopped + c.BenignAllowed); of == 0 || isAbove(int(c.BenignStopped), of, want) {
+			add("falseBlocks/"+string(class), "%d of %d harmless calls of class %s were stopped, want at most %g %%", c.BenignStopped, of, class, want)
+		}
+	}
+	if f.FlapRate != nil {
+		if of := m.cases(); !m.FlapKnown || of == 0 || isAbove(m.Flapped, of, *f.FlapRate) {
+			add("flapRate", "%d of %d cases got another outcome in another repeat, want at most %g %%", m.Flapped, of, *f.FlapRate)
+		}
+	}
+	for _, l := range []struct {
+		name  string
+		bar   *time.Duration
+		value time.Duration
+	}{{"latencyP95", f.LatencyP95, m.P95}, {"latencyP99", f.LatencyP99, m.P99}} {
+		if l.bar != nil && (l.value <= 0 || l.value > *l.bar) {
+			add(l.name, "it was %s, want at most %s", l.value, *l.bar)
+		}
+	}
+	return out
+}
+
+func (m Measured) cases() int {
+	n := 0
+	for _, c := range m.ByClass {
+		n += int(c.DangerousStopped + c.DangerousAllowed + c.BenignStopped + c.BenignAllowed)
+	}
+	return n
+}
+
+// isBelow and isAbove compare counts and not rounded shares: 19 of 20 is exactly 95 percent.
+func isBelow(count, of int, percent float64) bool { return float64(count)*100 < percent*float64(of) }
+
+func isAbove(count, of int, percent float64) bool { return float64(count)*100 > percent*float64(of) }
+
+// Measured is what floors are compared with.
+func (c *ConfigurationReport) Measured() Measured {
+	m := Measured{ByClass: map[v1alpha1.ClassName]v1alpha1.ClassConfusion{}, P95: millisecondsUp(c.Latency.Call.P95), P99: millisecondsUp(c.Latency.Call.P99)}
+	for _, g := range c.ByClass {
+		name := classes[g.Name]
+		m.ByClass[name] = g.Scores.Confusion.status(name)
+	}
+	if c.Flaps != nil {
+		m.Flapped, m.FlapKnown = len(c.Flaps.Cases), true
+	}
+	return m
+}
+
+func (c Confusion) status(name v1alpha1.ClassName) v1alpha1.ClassConfusion {
+	return v1alpha1.ClassConfusion{
+		Class:            name,
+		DangerousStopped: int32(c.Dangerous.Stopped()), DangerousAllowed: int32(c.Dangerous.Allow),
+		BenignStopped: int32(c.Harmless.Stopped()), BenignAllowed: int32(c.Harmless.Allow),
+	}
+}
+
+// millisecondsUp rounds up to a microsecond: a bar must not hold by rounding.
+func millisecondsUp(v float64) time.Duration {
+	return time.Duration(math.Ceil(v*1000)) * time.Microsecond
+}
+
+// ToStatus writes the counts of a configuration into a status, so that floors can be computed from it again. Conditions are
+// not set: they are the manager's to say. Times are rounded up to whole milliseconds.
+func ToStatus(c *ConfigurationReport) v1alpha1.DeciderEvaluationStatus {
+	var s v1alpha1.DeciderEvaluationStatus
+	if len(c.Fingerprints) == 1 { // of several, none is the decider that was evaluated
+		s.Fingerprint = v1alpha1.Fingerprint(c.Fingerprints[0])
+	}
+	m := c.Measured()
+	for _, name := range slices.Sorted(maps.Keys(m.ByClass)) {
+		s.Confusion = append(s.Confusion, m.ByClass[name])
+	}
+	s.Flapped = int32(m.Flapped)
+	s.P50Milliseconds, s.P95Milliseconds = int32(math.Ceil(c.Latency.Call.P50)), int32(math.Ceil(c.Latency.Call.P95))
+	return s
+}
+
+// MeasuredOf reads a status back. Repeats come from the spec: with one, nothing is known of flaps.
+func MeasuredOf(s *v1alpha1.DeciderEvaluationStatus, repeats int32) Measured {
+	m := Measured{
+		ByClass: map[v1alpha1.ClassName]v1alpha1.ClassConfusion{}, Flapped: int(s.Flapped), FlapKnown: repeats > 1,
+		P95: time.Duration(s.P95Milliseconds) * time.Millisecond,
+	}
+	for _, c := range s.Confusion {
+		m.ByClass[c.Class] = c
+	}
+	return m
+}

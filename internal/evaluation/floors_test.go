@@ -1,0 +1,101 @@
+package evaluation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gatewright.dev/gatewright/api/v1alpha1"
+)
+
+func to[T any](v T) *T { return &v }
+
+func TestFloors(t *testing.T) {
+	measured := Measured{
+		ByClass: map[v1alpha1.ClassName]v1alpha1.ClassConfusion{
+			"Write":    {Class: "Write", DangerousStopped: 19, DangerousAllowed: 1, BenignStopped: 1, BenignAllowed: 9},
+			"ReadOnly": {Class: "ReadOnly", BenignAllowed: 10},
+		},
+		Flapped: 2, FlapKnown: true, P95: 200 * time.Millisecond, P99: 900 * time.Millisecond,
+	}
+	without := func(change func(*Measured)) Measured { m := measured; change(&m); return m }
+	for name, test := range map[string]struct {
+		floors   Floors
+		measured Measured
+		want     []string
+	}{
+		"no floors":                             {Floors{}, Measured{}, nil},
+		"a recall that is just reached":         {Floors{Recall: to(95.0)}, measured, nil},
+		"a recall that is just missed":          {Floors{Recall: to(95.1)}, measured, []string{"recall"}},
+		"a recall over no dangerous call":       {Floors{Recall: to(0.0)}, Measured{}, []string{"recall"}},
+		"false blocks that are just few":        {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10, "ReadOnly": 0}}, measured, nil},
+		"false blocks that are too many":        {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 9.9, "ReadOnly": 0}}, measured, []string{"falseBlocks/Write"}},
+		"false blocks of a class without cases": {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"External": 100}}, measured, []string{"falseBlocks/External"}},
+		"a flap rate that is just low":          {Floors{FlapRate: to(5.0)}, measured, nil},
+		"a flap rate that is too high":          {Floors{FlapRate: to(4.9)}, measured, []string{"flapRate"}},
+		"a flap rate without repeats":           {Floors{FlapRate: to(100.0)}, without(func(m *Measured) { m.FlapKnown = false }), []string{"flapRate"}},
+		"latency that is just short":            {Floors{LatencyP95: to(200 * time.Millisecond), LatencyP99: to(time.Second)}, measured, nil},
+		"latency that is too long":              {Floors{LatencyP95: to(199 * time.Millisecond), LatencyP99: to(899 * time.Millisecond)}, measured, []string{"latencyP95", "latencyP99"}},
+		"latency that is not known":             {Floors{LatencyP99: to(time.Hour)}, without(func(m *Measured) { m.P99 = 0 }), []string{"latencyP99"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, b := range test.floors.Check(test.measured) {
+				got = append(got, b.Floor)
+				if b.Message == "" {
+					t.Errorf("%s says nothing", b.Floor)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFloorsOfAManifest(t *testing.T) {
+	f := FloorsOf(&v1alpha1.EvaluationFloors{
+		RecallPercent: to(v1alpha1.Percent(95)), FlapPercent: to(v1alpha1.Percent(2)), P95Milliseconds: to(int32(300)),
+		FalseBlockPercent: []v1alpha1.ClassPercent{{Class: "Write", Percent: 10}},
+	})
+	want := Floors{Recall: to(95.0), FlapRate: to(2.0), LatencyP95: to(300 * time.Millisecond), FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10}}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Floors{}, FloorsOf(nil)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestFloorsCanBeComputedFromAStatus holds the same floors against a report and against the status that was written from
+// it: whoever reads the status comes to the same conclusion.
+func TestFloorsCanBeComputedFromAStatus(t *testing.T) {
+	_, r := mixedReport()
+	c := configuration(t, r, Stacked)
+	status := ToStatus(c)
+	want := v1alpha1.DeciderEvaluationStatus{
+		Fingerprint: "sha256:1", Flapped: 1, P50Milliseconds: 3, P95Milliseconds: 5,
+		Confusion: []v1alpha1.ClassConfusion{
+			{Class: "Destructive", DangerousAllowed: 1, BenignStopped: 1}, {Class: "External", DangerousStopped: 1}, {Class: "Write", BenignStopped: 1, BenignAllowed: 1},
+		},
+	}
+	if diff := cmp.Diff(want, status); diff != "" {
+		t.Error(diff)
+	}
+	for _, f := range []Floors{
+		{Recall: to(50.0)}, {Recall: to(51.0)}, {FlapRate: to(20.0)}, {FlapRate: to(19.0)}, {LatencyP95: to(5 * time.Millisecond)}, {LatencyP95: to(4 * time.Millisecond)},
+		{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 50}}, {FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 49, "External": 1}},
+	} {
+		if diff := cmp.Diff(f.Check(c.Measured()), f.Check(MeasuredOf(&status, 2))); diff != "" {
+			t.Errorf("%+v: %s", f, diff)
+		}
+	}
+	if b := (Floors{FlapRate: to(100.0)}).Check(MeasuredOf(&status, 1)); len(b) != 1 {
+		t.Error("a flap rate holds without repeats")
+	}
+	c.Fingerprints = append(c.Fingerprints, "sha256:2")
+	if got := ToStatus(c).Fingerprint; got != "" {
+		t.Errorf("of two fingerprints the status names %s", got)
+	}
+}

@@ -1,0 +1,309 @@
+package judge
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gatewright.dev/gatewright/internal/questions"
+)
+
+// shape says what a value looks like; a value may have several.
+type shape uint16
+
+const (
+	shapeNumber  shape = 1 << iota
+	shapeID            // holds a digit or a sign of addresses
+	shapeTarget        // an address, or an argument named like a receiver
+	shapeText          // more than three words
+	shapeMoney         // a number in an argument named like an amount
+	shapeFlag          // a boolean
+	shapeNothing       // null, an empty text, or a word that stands for no value
+	shapeDate          // a date or a time
+	shapeSmall         // 0, 1 or 2, which programs fill in
+)
+
+// origin is where a value stands, from the most trusted to the least.
+type origin uint8
+
+const (
+	fromUser origin = iota
+	fromFacts
+	fromSchema
+	fromPartUser // only a part of it stands in the user's words or in a fact
+	fromTool
+	fromPartTool
+	fromEarlier // stands nowhere but in the arguments of an earlier call
+	fromNowhere
+)
+
+// leaf is one value of the arguments.
+type leaf struct {
+	words  []int16 // by place in keys.words; all of them, in order
+	shape  shape
+	origin origin
+	// covered is the share of its content words that the user said, whatever the order.
+	covered float64
+	// reused says that an earlier call had the same value; offered, that the assistant's words hold it.
+	reused, offered bool
+	// In tool results: how many places hold the value, and what is worst about any of them.
+	places          int
+	inProse, inPlea bool
+	asked           float64 // the least reason that the user gave for any of the results that hold it
+}
+
+// maxWords bounds the distinct words of one call.
+const maxWords = 2048
+
+// keys are the words that a call consists of, each with a number.
+type keys struct {
+	id     map[string]int16
+	weight []float64
+	// object are words of the tool's name that are no verbs; name all of the name; args those of argument names.
+	object, name, args, about []int16
+	// values are content words of values.
+	values []int16
+	leaves []leaf
+	acts   acts
+	verb   []int16 // words of the tool's name that are verbs
+}
+
+// add numbers a word. Words beyond the bound share the number -1, which stands nowhere.
+func (k *keys) add(t token) int16 {
+	if n, ok := k.id[t.stem]; ok {
+		return n
+	}
+	if len(k.weight) >= maxWords {
+		return -1
+	}
+	n := int16(len(k.weight))
+	k.id[t.stem] = n
+	weight := 1 + 0.25*float64(len(t.stem))
+	if isStop(t) {
+		weight = 0
+	}
+	k.weight = append(k.weight, weight)
+	return n
+}
+
+// newKeys takes a call apart.
+func newKeys(s *questions.State) *keys {
+	k := &keys{id: make(map[string]int16, 64)}
+	k.readTool(&s.Tool)
+	sources := make(map[string]questions.ArgumentSource, len(s.Facts.ArgumentSources))
+	for _, f := range s.Facts.ArgumentSources {
+		sources[f.Pointer] = f
+	}
+	k.readValue(sources, "", "", s.Arguments)
+	return k
+}
+
+// readTool finds what the tool does: by the verbs of its name, else by how its description begins.
+func (k *keys) readTool(t *questions.Tool) {
+	for _, w := range nameTokens(t.Name) {
+		id := k.add(w)
+		if isStop(w) {
+			continue
+		}
+		k.name = append(k.name, id)
+		if m := meaning(w); m.acts != 0 {
+			k.acts |= m.acts
+			k.verb = append(k.verb, id)
+		} else {
+			k.object = append(k.object, id)
+		}
+	}
+	first, _, _ := strings.Cut(t.Description, ". ")
+	for i, w := range tokens(first) {
+		if len(k.acts.list()) == 0 && i < 2 || k.acts == 0 && i < 4 {
+			k.acts |= meaning(w).acts
+		}
+		if !isStop(w) && len(k.about) < 24 {
+			k.about = append(k.about, k.add(w))
+		}
+	}
+}
+
+// list names the kinds of action in a set.
+func (a acts) list() []acts {
+	var all []acts
+	for bit := acts(1); bit <= actLogin; bit <<= 1 {
+		if a&bit != 0 {
+			all = append(all, bit)
+		}
+	}
+	return all
+}
+
+// readValue walks the arguments in a fixed order. name is the nearest member name above a value.
+func (k *keys) readValue(sources map[string]questions.ArgumentSource, pointer, name string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			for _, w := range nameTokens(key) {
+				if !isStop(w) {
+					k.args = append(k.args, k.add(w))
+				}
+			}
+			k.readValue(sources, pointer+"/"+pointerEscaper.Replace(key), key, v[key])
+		}
+	case []any:
+		for i, item := range v {
+			k.readValue(sources, pointer+"/"+strconv.Itoa(i), name, item)
+		}
+	default:
+		k.readLeaf(sources, pointer, name, v)
+	}
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (k *keys) readLeaf(sources map[string]questions.ArgumentSource, pointer, name string, v any) {
+	l := leaf{origin: originAt(sources, pointer), asked: -1}
+	text, isNumber := leafText(v)
+	switch {
+	case isNothing(v, text):
+		l.shape |= shapeNothing
+	case v == true || v == false:
+		l.shape |= shapeFlag
+	default:
+		for _, w := range tokens(text) {
+			id := k.add(w)
+			l.words = append(l.words, id)
+			if id >= 0 && k.weight[id] > 0 {
+				k.values = append(k.values, id)
+			}
+		}
+		l.shape |= shapeOf(name, text, isNumber, len(l.words))
+	}
+	k.leaves = append(k.leaves, l)
+}
+
+// originAt is the source of the value or of what holds it. A value without a stated source stands nowhere.
+func originAt(sources map[string]questions.ArgumentSource, pointer string) origin {
+	for {
+		if f, ok := sources[pointer]; ok {
+			return originOf(f)
+		}
+		at := strings.LastIndexByte(pointer, '/')
+		if at < 0 {
+			return fromNowhere
+		}
+		pointer = pointer[:at]
+	}
+}
+
+func originOf(f questions.ArgumentSource) origin {
+	switch f.Source {
+	case questions.SourceUser:
+		return fromUser
+	case questions.SourceFacts:
+		return fromFacts
+	case questions.SourceSchema:
+		return fromSchema
+	case questions.SourceTool:
+		return fromTool
+	case questions.SourcePartly:
+		if f.PartOf == questions.SourceUser || f.PartOf == questions.SourceFacts {
+			return fromPartUser
+		}
+		return fromPartTool
+	}
+	return fromNowhere
+}
+
+func leafText(v any) (text string, isNumber bool) {
+	switch v := v.(type) {
+	case string:
+		return v, false
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case int:
+		return strconv.Itoa(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	}
+	return "", false
+}
+
+// isNothing reports a value that says nothing: models fill parameters that nobody asked for with such words.
+func isNothing(v any, text string) bool {
+	if v == nil {
+		return true
+	}
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "":
+		return v != true && v != false
+	case "any", "none", "null", "dontcare", "default", "n/a", "[]", "{}":
+		return true
+	}
+	return false
+}
+
+// targetNames and moneyNames are words in names of arguments that say to whom and how much.
+var (
+	targetNames = wordSet(`to recipient recipients receiver receivers email emails mail address account iban user users username url uri link host hostname
+		server phone number channel channels destination target participant participants attendee attendees invitee member members contact cc bcc
+		webhook endpoint beneficiary payee namespace cluster repo repository branch path file`)
+	moneyNames = wordSet(`amount price cost total money payment fee sum value limit budget quantity balance tip refund replicas`)
+)
+
+func wordSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		set[w] = true
+	}
+	return set
+}
+
+func shapeOf(name, text string, isNumber bool, words int) shape {
+	var s shape
+	if isNumber {
+		s |= shapeNumber
+	}
+	if !isNumber && strings.ContainsAny(text, "@/0123456789") && words <= 12 {
+		s |= shapeID
+	}
+	if strings.ContainsRune(text, '@') && words <= 8 || strings.Contains(text, "://") || strings.HasPrefix(text, "www.") {
+		s |= shapeTarget
+	}
+	if isDate(text) {
+		return shapeDate
+	}
+	if isNumber && (text == "0" || text == "1" || text == "2") {
+		s |= shapeSmall
+	}
+	if words > 3 && !isNumber && s&shapeTarget == 0 && strings.ContainsRune(text, ' ') {
+		s |= shapeText
+	}
+	for _, w := range nameTokens(name) {
+		if targetNames[w.text] && s&shapeText == 0 {
+			s |= shapeTarget
+		}
+		if moneyNames[w.text] && isNumber {
+			s |= shapeMoney
+		}
+	}
+	return s
+}
+
+// isDate reports a date, a time or both, as programs write them.
+func isDate(text string) bool {
+	const longest = 32
+	if len(text) < 4 || len(text) > longest || text[0] < '0' || text[0] > '9' {
+		return false
+	}
+	digits, signs := 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+		case c == '-' || c == ':' || c == '/':
+			signs++
+		case strings.IndexByte(" TZ.+apmAPM", c) < 0:
+			return false
+		}
+	}
+	return signs >= 1 && digits >= 3 && digits <= 20 && (signs >= 2 || strings.ContainsRune(text, ':'))
+}

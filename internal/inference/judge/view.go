@@ -1,0 +1,213 @@
+package judge
+
+import (
+	"math/bits"
+	"strings"
+
+	"gatewright.dev/gatewright/internal/questions"
+)
+
+// wordBits is a set of words of the call.
+type wordBits []uint64
+
+func (b wordBits) add(id int16) {
+	if id >= 0 {
+		b[id>>6] |= 1 << (id & 63)
+	}
+}
+
+func (b wordBits) has(id int16) bool { return id >= 0 && b[id>>6]&(1<<(id&63)) != 0 }
+
+// said is what one kind of speaker said, as far as it bears on the call.
+type said struct {
+	words wordBits
+	acts  acts
+	// opening are acts of words that begin a sentence or follow a word such as "please".
+	opening acts
+	// total counts words that carry meaning, hits those of them that the call holds too.
+	total, hits   int
+	question, any bool
+}
+
+// view is everything that facts are computed from.
+type view struct {
+	*keys
+	latest, user, assistant, system said
+	// isYes says that the latest turn only agrees; hands over, that it refers to a task that stands elsewhere.
+	isYes, handsOver, refuses bool
+	lastIsQuestion            bool
+	class                     float64
+	// calls that were made before: with the same tool, with the same tool and arguments, with an object in common.
+	sameTool, sameCall, sameObject bool
+	calls                          int
+	results                        resultView
+	// stems holds every word of the user and of the agent's instructions, those included that the call lacks.
+	stems map[string]struct{}
+}
+
+// resultView is the worst that tool results hold.
+type resultView struct {
+	any bool
+	// plea: how much of the call the best passage covers that tells its reader to act in the tool's way. strange
+	// counts only words that the user did not say, named those of the tool's object.
+	plea, strange, strangeShare, urgedPlea float64
+	opposing, urges, addressed             bool
+}
+
+// newView reads the conversation once.
+func newView(s *questions.State) *view {
+	v := &view{keys: newKeys(s)}
+	v.class = classOf(s.Tool.Class)
+	n := (len(v.weight) + 63) / 64
+	bitsets := make(wordBits, 4*n)
+	for i, set := range []*wordBits{&v.latest.words, &v.user.words, &v.assistant.words, &v.system.words} {
+		*set = bitsets[i*n : (i+1)*n]
+	}
+	v.stems = map[string]struct{}{}
+	v.readUser(s.UserTurns)
+	for _, text := range s.System {
+		v.hear(&v.system, text)
+		v.know(text)
+	}
+	v.readOthers(s.Tool.Name, s.Messages)
+	v.rate()
+	return v
+}
+
+// hear adds a text to what somebody said.
+func (v *view) hear(to *said, text string) {
+	scan := newScanner(text)
+	joins := false
+	for t, ok := scan.next(); ok; t, ok = scan.next() {
+		m := meaning(t)
+		to.acts |= m.acts
+		if t.opens || joins {
+			to.opening |= m.acts
+		}
+		joins = m.cues&cueJoins != 0
+		stop := m.cues&cueStop != 0
+		if !stop {
+			to.total++
+		}
+		if id, ok := v.id[t.stem]; ok {
+			to.words.add(id)
+			if !stop {
+				to.hits++
+			}
+		}
+	}
+	to.question = strings.ContainsRune(text, '?')
+	to.any = true
+}
+
+func (v *view) readUser(turns []string) {
+	for i, text := range turns {
+		v.know(text)
+		if i == len(turns)-1 {
+			v.hear(&v.latest, text)
+			v.isYes, v.handsOver, v.refuses = readWish(text)
+		} else {
+			v.hear(&v.user, text)
+		}
+	}
+	// The user's words are all of them.
+	for i, w := range v.latest.words {
+		v.user.words[i] |= w
+	}
+	v.user.acts |= v.latest.acts
+	v.user.opening |= v.latest.opening
+}
+
+// know notes every word of the user or of the agent's instructions.
+func (v *view) know(text string) {
+	scan := newScanner(text)
+	for t, ok := scan.next(); ok; t, ok = scan.next() {
+		v.stems[t.stem] = struct{}{}
+	}
+}
+
+// readWish looks at the form of the latest turn.
+func readWish(text string) (isYes, handsOver, refuses bool) {
+	scan := newScanner(text)
+	const reach = 12 // words from "follow" to "instructions"
+	n, lastDoes := 0, -reach-1
+	for t, ok := scan.next(); ok; t, ok = scan.next() {
+		cues := meaning(t).cues
+		if n == 0 && cues&cueYes != 0 {
+			isYes = true
+		}
+		if cues&cueTask != 0 && n-lastDoes <= reach && n != lastDoes {
+			handsOver = true
+		}
+		if cues&cueDoes != 0 {
+			lastDoes = n
+		}
+		if cues&cueNot != 0 {
+			refuses = true
+		}
+		n++
+	}
+	const longestYes = 12
+	return isYes && n <= longestYes, handsOver, refuses
+}
+
+// classOf orders the classes by how bad a mistake is; -1 is not known. A named class is not known.
+func classOf(class string) float64 {
+	switch strings.ToLower(strings.ReplaceAll(class, "-", "")) {
+	case "readonly":
+		return 0
+	case "write":
+		return 1
+	case "external":
+		return 2
+	case "destructive":
+		return 3
+	}
+	return -1
+}
+
+// cover is the weight of the given words that stand in any of the sets, as a share of the weight of all of them; -1 if
+// there are none.
+func (v *view) cover(words []int16, sets ...wordBits) float64 {
+	total, found := 0.0, 0.0
+	for _, id := range words {
+		if id < 0 {
+			total++
+			continue
+		}
+		total += v.weight[id]
+		for _, set := range sets {
+			if set.has(id) {
+				found += v.weight[id]
+				break
+			}
+		}
+	}
+	if total == 0 {
+		return -1
+	}
+	return found / total
+}
+
+// overlap is the share of the kinds of action in a that b has too.
+func overlap(a, b acts) float64 {
+	if a == 0 {
+		return 0
+	}
+	return float64(bits.OnesCount16(uint16(a&b))) / float64(bits.OnesCount16(uint16(a)))
+}
+
+// rate works out what needs both the call and all that was said.
+func (v *view) rate() {
+	for i := range v.leaves {
+		l := &v.leaves[i]
+		if l.origin == fromNowhere && l.reused {
+			l.origin = fromEarlier
+		}
+		if l.shape&(shapeFlag|shapeNothing) != 0 || l.shape&shapeDate != 0 && l.origin < fromTool {
+			l.covered = 1
+			continue
+		}
+		l.covered = max(0, v.cover(l.words, v.user.words))
+	}
+}

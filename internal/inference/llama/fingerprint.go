@@ -1,0 +1,33 @@
+package llama
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/questions"
+)
+
+// ReadoutVersion names the way from a prompt to probabilities: layout, pieces, cache and arithmetic. It is raised when
+// answers move, and thresholds are fitted anew then.
+const ReadoutVersion = "r1"
+
+// fingerprint covers everything that moves a number on one machine. Parts are hashed with their lengths, so that no two
+// lists of parts run together. The variant of the CPU moves the last digits too and is reported beside it: the fleet that
+// serves one model has machines of several kinds.
+func fingerprint(model, library, readout string, temperatures inference.Calibration) string {
+	parts := []string{"gatewright-decider", model, library, ReadoutVersion, readout, questions.PromptVersion}
+	for _, kind := range slices.Sorted(maps.Keys(temperatures)) {
+		if milli := temperatures[kind]; milli != 0 && milli != 1000 {
+			parts = append(parts, fmt.Sprintf("%s=%d", kind, milli))
+		}
+	}
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}

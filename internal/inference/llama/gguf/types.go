@@ -1,0 +1,53 @@
+package gguf
+
+// block is the unit in which a type of weights is stored: how many numbers it holds, in how many bytes.
+type block struct{ elements, bytes uint64 }
+
+// blocks are the types of weights by their number in the format. A test compares them with the loaded library.
+var blocks = map[uint32]block{
+	0:  {1, 4},     // F32
+	1:  {1, 2},     // F16
+	2:  {32, 18},   // Q4_0
+	3:  {32, 20},   // Q4_1
+	6:  {32, 22},   // Q5_0
+	7:  {32, 24},   // Q5_1
+	8:  {32, 34},   // Q8_0
+	10: {256, 84},  // Q2_K
+	11: {256, 110}, // Q3_K
+	12: {256, 144}, // Q4_K
+	13: {256, 176}, // Q5_K
+	14: {256, 210}, // Q6_K
+	16: {256, 66},  // IQ2_XXS
+	17: {256, 74},  // IQ2_XS
+	18: {256, 98},  // IQ3_XXS
+	19: {256, 50},  // IQ1_S
+	20: {32, 18},   // IQ4_NL
+	21: {256, 110}, // IQ3_S
+	22: {256, 82},  // IQ2_S
+	23: {256, 136}, // IQ4_XS
+	24: {1, 1},     // I8
+	25: {1, 2},     // I16
+	26: {1, 4},     // I32
+	27: {1, 8},     // I64
+	28: {1, 8},     // F64
+	29: {256, 56},  // IQ1_M
+	30: {1, 2},     // BF16
+	34: {256, 54},  // TQ1_0
+	35: {256, 66},  // TQ2_0
+	39: {32, 17},   // MXFP4
+}
+
+// BlockOf returns how many numbers a block of that type of weights holds and in how many bytes; 0 if it is not known.
+func BlockOf(kind uint32) (elements, bytes int) {
+	b := blocks[kind]
+	return int(b.elements), int(b.bytes)
+}
+
+// TypeNumbers lists the known types of weights, in no order.
+func TypeNumbers() []uint32 {
+	numbers := make([]uint32, 0, len(blocks))
+	for n := range blocks {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}

@@ -1,0 +1,259 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"gatewright.dev/gatewright/internal/inference/engine"
+	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/strictjson"
+)
+
+// GoldenVersion names the golden state and questions. Answers to others are never compared.
+const GoldenVersion = "g1-" + questions.SetVersion
+
+// DefaultGoldenTolerance covers what one fingerprint may differ by between two instruction sets of a processor. A wrong
+// library or damaged weights move an answer by far more.
+const DefaultGoldenTolerance = 0.02
+
+// goldenTimeout bounds the golden questions: a slow model on a busy machine, and still an end.
+const goldenTimeout = 2 * time.Minute
+
+// Golden says which answers to a fixed state make a server ready. The zero value asks and compares only two runs.
+type Golden struct {
+	// File holds golden answers by fingerprint. Without one, whatever the model answers is taken, if it is an answer.
+	File string
+	// Record writes the first answer of a fingerprint that File does not hold.
+	Record bool
+	// Tolerance is the largest difference of one probability; 0 is DefaultGoldenTolerance.
+	Tolerance float64
+}
+
+// GoldenError says why the golden questions do not make the server ready.
+type GoldenError struct {
+	// Missing means that no answer is known for this fingerprint.
+	Missing bool
+	Detail  string
+}
+
+func (e *GoldenError) Error() string { return "golden questions: " + e.Detail }
+
+func (g Golden) validate() error {
+	switch {
+	case !(g.Tolerance >= 0 && g.Tolerance <= 0.2):
+		return errors.New("golden tolerance must be between 0 and 0.2")
+	case g.Record && g.File == "":
+		return errors.New("a golden answer can be recorded only into a file")
+	default:
+		return nil
+	}
+}
+
+// goldenState is a call that speaks for itself: any judge has an opinion on it.
+func goldenState() questions.State {
+	return questions.State{
+		Tool: questions.Tool{Name: "calendar.create", Server: "calendar", Class: "Write", Description: "Creates an event in the user's own calendar."},
+		Arguments: map[string]any{
+			"title": "Dentist", "day": "Thursday", "time": "15:00",
+		},
+		UserTurns: []string{"Put the dentist on Thursday at 15:00 into my calendar, please."},
+		Facts: questions.Facts{
+			SchemaValid: questions.True,
+			ArgumentSources: []questions.ArgumentSource{
+				{Pointer: "/day", Source: questions.SourceUser}, {Pointer: "/time", Source: questions.SourceUser}, {Pointer: "/title", Source: questions.SourceUser},
+			},
+		},
+	}
+}
+
+// goldenQuestions are one of each type, or up to three of those that the model answers at all.
+func goldenQuestions(info engine.Info) ([]questions.Question, error) {
+	names := []string{"asked", "severity", "verdict"}
+	if len(info.Supports) > 0 {
+		names = slices.DeleteFunc(questions.BuiltinNames(), func(name string) bool { return !slices.Contains(info.Supports, name) })
+		names = names[:min(len(names), 3)]
+	}
+	var asked []questions.Question
+	for _, name := range names {
+		q, ok := questions.Builtin(name)
+		if !ok {
+			return nil, &GoldenError{Detail: "question " + name + " is not built in"}
+		}
+		asked = append(asked, q)
+	}
+	if len(asked) == 0 {
+		return nil, &GoldenError{Detail: "the model answers none of the built-in questions"}
+	}
+	return asked, nil
+}
+
+// goldenAnswer is one entry of a golden file: probabilities by question, in the order of its labels.
+type goldenAnswer struct {
+	Version       string               `json:"version"`
+	Model         string               `json:"model"`
+	Probabilities map[string][]float64 `json:"probabilities"`
+}
+
+type goldenFile struct {
+	Answers map[string]goldenAnswer `json:"answers"` // by fingerprint
+}
+
+// greet asks the golden questions twice, the second time with whatever the engine kept, and compares the answers with
+// each other and with those on record. It is also what warms the engine up.
+func (s *Server) greet(ctx context.Context) error {
+	known, err := s.options.Golden.known(s.info)
+	if err != nil {
+		return err
+	}
+	first, err := s.goldenAnswer(ctx)
+	if err != nil {
+		return err
+	}
+	second, err := s.goldenAnswer(ctx)
+	if err != nil {
+		return err
+	}
+	tolerance := orDefault(s.options.Golden.Tolerance, DefaultGoldenTolerance)
+	if err := differ("the first answer", first, second, tolerance); err != nil {
+		return err
+	}
+	switch {
+	case known != nil:
+		if err := differ("the answer on record", *known, first, tolerance); err != nil {
+			return err
+		}
+	case s.options.Golden.Record:
+		if err := s.options.Golden.record(s.info, first); err != nil {
+			return err
+		}
+	}
+	s.options.Logger.InfoContext(ctx, "golden questions answered", "fingerprint", s.info.Fingerprint, "compared", known != nil,
+		"recorded", known == nil && s.options.Golden.Record, "probabilities", first.Probabilities)
+	return nil
+}
+
+func (s *Server) goldenAnswer(ctx context.Context) (goldenAnswer, error) {
+	asked, err := goldenQuestions(s.info)
+	if err != nil {
+		return goldenAnswer{}, err
+	}
+	state, err := questions.RenderState(goldenState())
+	if err != nil {
+		return goldenAnswer{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, goldenTimeout, errDeadline)
+	defer cancel()
+	j := &job{ctx: ctx, caller: "golden", state: state, asked: asked, queued: s.options.Clock.Now(), done: make(chan struct{})}
+	if err := s.wait(ctx, j); err != nil {
+		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errDeadline) {
+			return goldenAnswer{}, context.Cause(ctx)
+		}
+		if isFailure(ctx, err) {
+			return goldenAnswer{}, &EngineError{err}
+		}
+		return goldenAnswer{}, &GoldenError{Detail: "no answer: " + err.Error()}
+	}
+	got := goldenAnswer{Version: GoldenVersion, Model: s.info.Model, Probabilities: map[string][]float64{}}
+	for i, q := range asked {
+		got.Probabilities[q.Name] = j.reply.Distributions[i].Probabilities
+	}
+	return got, nil
+}
+
+// differ says where two answers differ by more than the tolerance, or nothing.
+func differ(what string, want, got goldenAnswer, tolerance float64) error {
+	if len(want.Probabilities) != len(got.Probabilities) {
+		return &GoldenError{Detail: what + " is to other questions"}
+	}
+	for _, name := range questions.BuiltinNames() {
+		a, b := want.Probabilities[name], got.Probabilities[name]
+		if len(a) != len(b) {
+			return &GoldenError{Detail: what + " is to other questions"}
+		}
+		for i := range a {
+			if !(math.Abs(a[i]-b[i]) <= tolerance) {
+				return &GoldenError{Detail: fmt.Sprintf("question %s: %s has %.4f where %.4f was given now, %.4f apart is the most", name, what, a[i], b[i], tolerance)}
+			}
+		}
+	}
+	return nil
+}
+
+// known is the answer on record, nil if none has to be.
+func (g Golden) known(info engine.Info) (*goldenAnswer, error) {
+	if g.File == "" {
+		return nil, nil
+	}
+	file, err := readGolden(g.File)
+	if err != nil && (!g.Record || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, &GoldenError{Missing: errors.Is(err, fs.ErrNotExist), Detail: "reading " + g.File + ": " + err.Error()}
+	}
+	answer, ok := file.Answers[info.Fingerprint]
+	switch {
+	case ok && answer.Version == GoldenVersion:
+		return &answer, nil
+	case g.Record:
+		return nil, nil
+	default:
+		return nil, &GoldenError{Missing: true, Detail: fmt.Sprintf("%s has no answer of version %s for fingerprint %s", g.File, GoldenVersion, info.Fingerprint)}
+	}
+}
+
+// maxGoldenFile is room for some hundred fingerprints.
+const maxGoldenFile = 1 << 20
+
+func readGolden(path string) (goldenFile, error) {
+	var file goldenFile
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return file, err
+	}
+	return file, strictjson.Decode(text, strictjson.Limits{MaxBytes: maxGoldenFile, MaxKeys: 1 << 16}, &file)
+}
+
+// record adds an answer and replaces the file whole.
+func (g Golden) record(info engine.Info, answer goldenAnswer) error {
+	file, err := readGolden(g.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &GoldenError{Detail: "reading " + g.File + ": " + err.Error()}
+	}
+	if file.Answers == nil {
+		file.Answers = map[string]goldenAnswer{}
+	}
+	file.Answers[info.Fingerprint] = answer
+	text, err := json.Marshal(file, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return fmt.Errorf("writing golden answer: %w", err)
+	}
+	if err := replaceFile(g.File, append(text, '\n')); err != nil {
+		return &GoldenError{Detail: "recording the answer: " + err.Error()}
+	}
+	return nil
+}
+
+func replaceFile(path string, text []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".golden-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(text)
+	if synced := errors.Join(err, f.Sync(), f.Close()); synced != nil {
+		return synced
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,339 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"gatewright.dev/gatewright/internal/inference/engine"
+	"gatewright.dev/gatewright/internal/questions"
+)
+
+func newJob(caller, name string) *job {
+	return &job{ctx: context.Background(), caller: caller, state: []byte(name), done: make(chan struct{})} //nolint:usetesting // it has no end of its own
+}
+
+// drained pops everything and returns the names in order.
+func drained(q *queue) []string {
+	var names []string
+	for j := q.pop(); j != nil; j = q.pop() {
+		names = append(names, string(j.state))
+	}
+	return names
+}
+
+func TestQueueOrder(t *testing.T) {
+	tests := map[string]struct {
+		limit   int
+		push    string // caller and number of each job, in order
+		remove  string
+		want    string
+		refused string
+	}{
+		"one caller, in order":                            {limit: 9, push: "a1 a2 a3", want: "a1 a2 a3"},
+		"callers take turns":                              {limit: 9, push: "a1 a2 a3 b1 c1 b2", want: "a1 b1 c1 a2 b2 a3"},
+		"a removed job keeps nobody waiting":              {limit: 9, push: "a1 a2 b1", remove: "a1", want: "a2 b1"},
+		"a caller whose last job left has no turn":        {limit: 9, push: "a1 b1 c1", remove: "b1", want: "a1 c1"},
+		"a full queue refuses the caller that fills it":   {limit: 2, push: "a1 a2 a3", want: "a1 a2", refused: "a3"},
+		"a newcomer takes the place of the longest line":  {limit: 3, push: "a1 a2 a3 b1", want: "a1 b1 a2", refused: "a3"},
+		"a second one too, if it is no better off":        {limit: 4, push: "a1 a2 a3 a4 b1 b2", want: "a1 b1 a2 b2", refused: "a4 a3"},
+		"lines of the same length stay":                   {limit: 2, push: "a1 b1 c1", want: "a1 b1", refused: "c1"},
+		"a line that is one longer stays":                 {limit: 3, push: "a1 a2 b1 b2", want: "a1 b1 a2", refused: "b2"},
+		"what was refused or removed leaves room for one": {limit: 2, push: "a1 a2", remove: "a2", want: "a1"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue(tt.limit)
+			jobs := map[string]*job{}
+			var order, refused []string
+			for _, id := range strings.Fields(tt.push) {
+				j := newJob(id[:1], id)
+				jobs[id] = j
+				order = append(order, id)
+				if !q.push(j) {
+					refused = append(refused, id)
+				}
+			}
+			for _, id := range order {
+				select {
+				case <-jobs[id].done:
+					if !errors.Is(jobs[id].err, errPushedOut) {
+						t.Errorf("%s ended with %v", id, jobs[id].err)
+					}
+					refused = append(refused, id)
+				default:
+				}
+			}
+			if tt.remove != "" {
+				q.remove(jobs[tt.remove])
+				q.remove(jobs[tt.remove]) // a second time changes nothing
+			}
+			if want := len(strings.Fields(tt.want)); q.length() != want {
+				t.Errorf("%d wait, want %d", q.length(), want)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(drained(q), " ")); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+			if want := strings.Fields(tt.refused); len(want) != len(refused) {
+				t.Errorf("refused %v, want %v", refused, want)
+			}
+			if len(q.lines) != 0 || len(q.turn) != 0 || q.length() != 0 {
+				t.Errorf("an empty queue holds %v, %v, %d", q.lines, q.turn, q.length())
+			}
+		})
+	}
+}
+
+// gated is an engine that holds each request until the test lets it go.
+func gated(e *scripted) (entered chan string, proceed chan struct{}) {
+	entered, proceed = make(chan string, 1024), make(chan struct{})
+	e.does(func(ctx context.Context, state []byte, asked []questions.Question) (engine.Reply, error) {
+		entered <- string(state)
+		select {
+		case <-proceed:
+			return honest(state, asked), nil
+		case <-ctx.Done():
+			return engine.Reply{}, ctx.Err()
+		}
+	})
+	return entered, proceed
+}
+
+// TestWhoGoesAwayCostsNothing cancels requests in the queue: the engine never hears of them, and the queue is empty.
+func TestWhoGoesAwayCostsNothing(t *testing.T) {
+	e := newScripted()
+	entered, proceed := gated(e)
+	r := start(t, e)
+	first := make(chan response, 1)
+	go func() { first <- r.post(t, asks(`"first"`)) }()
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	var gone sync.WaitGroup
+	for i := range 20 {
+		gone.Go(func() {
+			if got, err := r.send(ctx, "POST", PathSystemOne, asks(fmt.Sprintf(`"gone %d"`, i))); err == nil {
+				t.Errorf("an answer for who went away: %+v", got)
+			}
+		})
+	}
+	eventually(t, "20 wait", func() bool { return r.queue.length() == 20 })
+	cancel()
+	gone.Wait()
+	eventually(t, "none waits", func() bool { return r.queue.length() == 0 })
+	close(proceed)
+	if got := <-first; got.status != 200 {
+		t.Errorf("the first got %+v", got)
+	}
+	if got := r.post(t, asks(`"last"`)); got.status != 200 {
+		t.Errorf("the last got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"first", "last"}, e.asked()); diff != "" {
+		t.Errorf("what the engine was asked (-want +got):\n%s", diff)
+	}
+	eventually(t, "those who left are counted", func() bool {
+		return strings.Contains(r.get(t, "/metrics").body, `requests_total{code="499"} 20`)
+	})
+}
+
+// TestWhoGoesAwayInterruptsTheEngine cancels a request that is being answered.
+func TestWhoGoesAwayInterruptsTheEngine(t *testing.T) {
+	e := newScripted()
+	entered, _ := gated(e)
+	r := start(t, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.send(ctx, "POST", PathSystemOne, asks(`"s"`))
+		done <- err
+	}()
+	<-entered
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("an answer for who went away")
+	}
+	eventually(t, "the engine is free", func() bool { return r.worker.inFlight() == 0 })
+	if !r.Ready() {
+		t.Error("an interrupted engine is no failed one")
+	}
+}
+
+// TestDeadlineInTheQueue lets the time of a request pass while another is being answered.
+func TestDeadlineInTheQueue(t *testing.T) {
+	e := newScripted()
+	entered, proceed := gated(e)
+	r := start(t, e)
+	first := make(chan response, 1)
+	go func() { first <- r.post(t, asks(`"first"`)) }()
+	<-entered
+	got := r.post(t, asks(`"late"`), HeaderRequestTimeout, "0.05")
+	if got.status != 504 || codeIn(t, got) != CodeDeadlineExceeded {
+		t.Errorf("late: %+v", got)
+	}
+	close(proceed)
+	if got := <-first; got.status != 200 {
+		t.Errorf("first: %+v", got)
+	}
+	if diff := cmp.Diff([]string{"first"}, e.asked()); diff != "" {
+		t.Errorf("what the engine was asked (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnAnswerThatComesTooLateIsNone uses an engine that does not look at its context.
+func TestAnAnswerThatComesTooLateIsNone(t *testing.T) {
+	e := newScripted()
+	proceed := make(chan struct{})
+	e.does(func(_ context.Context, state []byte, asked []questions.Question) (engine.Reply, error) {
+		<-proceed
+		return honest(state, asked), nil
+	})
+	r := start(t, e)
+	got := r.post(t, asks(`"slow"`), HeaderRequestTimeout, "0.05")
+	close(proceed)
+	if got.status != 504 || codeIn(t, got) != CodeDeadlineExceeded {
+		t.Errorf("got %+v", got)
+	}
+	if got := r.post(t, asks(`"next"`)); got.status != 200 {
+		t.Errorf("next: %+v", got)
+	}
+}
+
+// TestAFullQueueSaysWhenToComeBack fills the queue from one address.
+func TestAFullQueueSaysWhenToComeBack(t *testing.T) {
+	e := newScripted()
+	entered, proceed := gated(e)
+	r := start(t, e, func(o *Options) { o.Queue = 2 })
+	var all sync.WaitGroup
+	for i := range 3 {
+		all.Go(func() {
+			if got := r.post(t, asks(fmt.Sprintf(`"s%d"`, i))); got.status != 200 {
+				t.Errorf("got %+v", got)
+			}
+		})
+		if i == 0 {
+			<-entered
+		}
+	}
+	eventually(t, "two wait", func() bool { return r.queue.length() == 2 })
+	got := r.post(t, asks(`"too many"`))
+	if got.status != 429 || codeIn(t, got) != CodeQueueFull || got.header.Get("Retry-After") == "" {
+		t.Errorf("got %+v", got)
+	}
+	close(proceed)
+	all.Wait()
+}
+
+func TestRetryAfterGrowsWithTheQueue(t *testing.T) {
+	w := &worker{}
+	if got := w.expectedWait(5); got != time.Second {
+		t.Errorf("before anything is known: %v", got)
+	}
+	w.learn(2 * time.Second)
+	if got := w.expectedWait(4); got != 10*time.Second {
+		t.Errorf("for five requests of 2s: %v", got)
+	}
+	w.learn(6 * time.Second)
+	if got := w.expectedWait(0); got != 3*time.Second {
+		t.Errorf("after one of 6s: %v", got)
+	}
+}
+
+// TestAnswersNeverCross has 64 clients ask 10,000 questions about states of their own, with some going away and some
+// finding the queue full. Every answer must be the one for its state, and nothing may be left behind.
+func TestAnswersNeverCross(t *testing.T) {
+	const clients, perClient = 64, 157 // 10,048
+	e := newScripted()
+	r := start(t, e, func(o *Options) { o.Queue = 48 })
+	asked := questions.Question{Name: "q", Type: questions.Choice, Options: []questions.Option{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	var answered, refused, left atomic.Int64
+	before := heap()
+	goroutines := runtime.NumGoroutine()
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for i := range perClient {
+				nonce := fmt.Sprintf("client %d request %d", c, i)
+				body := asksChoice(nonce)
+				ctx, cancel := context.WithCancel(t.Context())
+				if i%50 == 49 { // now and then somebody goes away, at any point
+					time.AfterFunc(time.Duration(c)*50*time.Microsecond, cancel)
+				}
+				got, err := r.send(ctx, "POST", PathSystemOne, body)
+				cancel()
+				switch {
+				case err != nil && ctx.Err() != nil:
+					left.Add(1)
+				case err != nil:
+					t.Error(err)
+				case got.status == 429:
+					refused.Add(1)
+				case got.status == 200:
+					answered.Add(1)
+					if problem := crossed(got.body, nonce, asked); problem != "" {
+						t.Error(problem)
+					}
+				default:
+					t.Errorf("%s: %d %s", nonce, got.status, got.body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d answered, %d refused, %d left", answered.Load(), refused.Load(), left.Load())
+	if answered.Load()+refused.Load()+left.Load() != clients*perClient || answered.Load() < clients*perClient/2 {
+		t.Errorf("%d answered, %d refused, %d left", answered.Load(), refused.Load(), left.Load())
+	}
+	r.client.CloseIdleConnections()
+	eventually(t, "the queue is empty", func() bool { return r.queue.length() == 0 && r.worker.inFlight() == 0 && r.open.Load() == 0 })
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
+	e.mu.Lock()
+	e.states = nil
+	e.mu.Unlock()
+	if grown := heap() - before; grown > 8<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+}
+
+func asksChoice(state string) string {
+	return `{"state":"` + state + `","questions":{"q":{"type":"choice","instructions":"Which?","criteria":{"a":null,"b":null,"c":null}}}}`
+}
+
+// crossed says how an answer differs from the one that belongs to a state.
+func crossed(body, state string, q questions.Question) string {
+	var got struct {
+		Answers map[string]struct {
+			Choice        string             `json:"choice"`
+			Probabilities map[string]float64 `json:"probabilities"`
+		} `json:"answers"`
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		return err.Error()
+	}
+	want := q.FromDistribution(distribution([]byte(state), q).Probabilities, 1)
+	if got.Answers["q"].Choice != want.Choice {
+		return state + ": another choice"
+	}
+	for label, p := range want.Probabilities {
+		if math.Float64bits(p) != math.Float64bits(got.Answers["q"].Probabilities[label]) {
+			return state + ": another probability"
+		}
+	}
+	return ""
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,364 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/audit/natssink"
+	"gatewright.dev/gatewright/internal/audit/otlpsink"
+	"gatewright.dev/gatewright/internal/capture"
+	"gatewright.dev/gatewright/internal/gate"
+)
+
+// NoAuditLog as Config.AuditLog keeps no file.
+const NoAuditLog = "none"
+
+// AuditConfig is where records go beside or instead of the file, and what is kept of them.
+type AuditConfig struct {
+	// Sinks are stdout, otlp+http://HOST:PORT, otlp+https://HOST, or nats://HOST:PORT/STREAM. The last one takes the place
+	// of the file; the others get copies, and stdout alone makes nothing durable.
+	Sinks []string
+	// Key is a file with the key that checkpoints are signed with. It is made if it is not there. Empty: nothing is signed.
+	Key string
+	// Checkpoints is the file that checkpoints are kept in beside the log: empty is the log's name and .checkpoints.
+	Checkpoints string
+	// LogCheckpoints writes checkpoints to the process's log too.
+	LogCheckpoints bool
+	// RotateMiB and RotateAge say when a file is full; 0 is never.
+	RotateMiB int64
+	RotateAge time.Duration
+	// KeepFiles, KeepMiB and KeepAge say how long full files are kept; 0 is for ever.
+	KeepFiles int
+	KeepMiB   int64
+	KeepAge   time.Duration
+	// Capture is the folder that calls are kept in where a policy says so. Empty: none is.
+	Capture string
+	// CaptureKey is a file with the public key that calls are encrypted for.
+	CaptureKey string
+	// CaptureKeep is how long calls are kept.
+	CaptureKeep time.Duration
+	// Stdout is what the sink stdout writes to; the process's standard output by default.
+	Stdout io.Writer
+}
+
+func (c *AuditConfig) bindFlags(f *flag.FlagSet) {
+	f.Func("audit-sink", "where else records go: stdout, otlp+http://HOST:PORT, otlp+https://HOST, or nats://HOST:PORT/STREAM instead of the file; may be repeated", func(s string) error {
+		c.Sinks = append(c.Sinks, s)
+		return nil
+	})
+	f.StringVar(&c.Key, "audit-key", "gatewright-audit-key.json", "file with the key that the log is signed with; made, readable by its owner only, if it is not there; empty to sign nothing")
+	f.StringVar(&c.Checkpoints, "audit-checkpoints", "", "file to keep signed checkpoints in, better on another volume; beside the log by default")
+	f.BoolVar(&c.LogCheckpoints, "audit-log-checkpoints", false, "write signed checkpoints to standard error too, for a collector to keep")
+	f.Int64Var(&c.RotateMiB, "audit-rotate-mib", 1024, "begin a new file when the log has so many MiB; 0 for never")
+	f.DurationVar(&c.RotateAge, "audit-rotate-age", 0, "begin a new file when the first record is so old, as in 24h; 0 for never")
+	f.IntVar(&c.KeepFiles, "audit-keep-files", 0, "keep so many full files; 0 for all")
+	f.Int64Var(&c.KeepMiB, "audit-keep-mib", 0, "keep so many MiB of full files; 0 for all")
+	f.DurationVar(&c.KeepAge, "audit-keep-age", 0, "keep full files until their last record is so old, as in 8760h; 0 for ever")
+	f.StringVar(&c.Capture, "capture-dir", "", "folder to keep calls in where a policy says captureState; without it digests only")
+	f.StringVar(&c.CaptureKey, "capture-key", "", "file with the public key that kept calls are encrypted for, as gatewright audit capture-key makes it")
+	f.DurationVar(&c.CaptureKeep, "capture-keep", 30*24*time.Hour, "how long calls are kept")
+}
+
+// sinks are the flags in order.
+type sinks struct {
+	nats   *natssink.Options
+	otlp   []string
+	stdout bool
+}
+
+func (c *AuditConfig) parse() (sinks, error) {
+	var out sinks
+	var errs []error
+	for _, s := range c.Sinks {
+		switch {
+		case s == "stdout":
+			out.stdout = true
+		case strings.HasPrefix(s, "otlp+http://"), strings.HasPrefix(s, "otlp+https://"):
+			out.otlp = append(out.otlp, strings.TrimPrefix(s, "otlp+"))
+		case strings.HasPrefix(s, "nats://"), strings.HasPrefix(s, "tls://"):
+			o, err := natssink.Parse(s)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("--audit-sink: %w", err))
+			}
+			if out.nats != nil {
+				errs = append(errs, errors.New("--audit-sink: a log is in one stream, and two are given"))
+			}
+			out.nats = &o
+		default:
+			errs = append(errs, fmt.Errorf("--audit-sink %q: want stdout, otlp+http://HOST:PORT, otlp+https://HOST or nats://HOST:PORT/STREAM", redactURL(s)))
+		}
+	}
+	if c.RotateMiB < 0 || c.RotateAge < 0 || c.KeepFiles < 0 || c.KeepMiB < 0 || c.KeepAge < 0 || c.CaptureKeep < 0 {
+		errs = append(errs, errors.New("--audit-rotate, --audit-keep and --capture-keep take numbers and durations from 0"))
+	}
+	return out, errors.Join(errs...)
+}
+
+// redactURL leaves out what may be a password.
+func redactURL(s string) string {
+	if u, err := url.Parse(s); err == nil {
+		return u.Redacted()
+	}
+	return "(not shown)"
+}
+
+// validate says what is wrong with where records go.
+func (c *Config) validateAudit() error {
+	s, err := c.Audit.parse()
+	if err != nil {
+		return err
+	}
+	if c.AuditLog == NoAuditLog && s.nats == nil && !s.stdout {
+		return errors.New("--audit-log none: records have to go somewhere, so give --audit-sink nats:// or stdout")
+	}
+	if c.Audit.CaptureKey != "" && c.Audit.Capture == "" {
+		return errors.New("--capture-key is for --capture-dir: give it too, or neither")
+	}
+	return nil
+}
+
+// checkPlaces refuses to write into the folder of manifests: what is read as policy is for people to write.
+func (c *Config) checkPlaces() error {
+	folder, err := filepath.EvalSymlinks(c.Manifests)
+	if err != nil {
+		return fmt.Errorf("--manifests: %w", err)
+	}
+	if folder, err = filepath.Abs(folder); err != nil {
+		return err
+	}
+	places := map[string]string{"--audit-key": c.Audit.Key, "--audit-checkpoints": c.Audit.Checkpoints, "--capture-dir": c.Audit.Capture}
+	if c.AuditLog != NoAuditLog {
+		places["--audit-log"] = c.AuditLog
+	}
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		if places[name] == "" {
+			continue
+		}
+		at, err := whereabouts(places[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if rest, err := filepath.Rel(folder, at); err == nil && filepath.IsLocal(rest) {
+			return fmt.Errorf("%s %s is inside of --manifests: every record would look like a change of policies, so name a place elsewhere", name, places[name])
+		}
+	}
+	return nil
+}
+
+// whereabouts is where a path that may not be there yet really is.
+func whereabouts(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return path, nil // opening it says what is missing
+	}
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
+// records is where a gate's records go.
+type records struct {
+	*audit.File
+	path    string // of the log, empty if it is in no file
+	capture *capture.Store
+	closers []io.Closer
+	log     *slog.Logger
+}
+
+// openAudit opens everything that records go to.
+func (c *Config) openAudit(ctx context.Context, registry prometheus.Registerer) (*records, error) {
+	s, err := c.Audit.parse()
+	if err != nil {
+		return nil, err
+	}
+	r := &records{log: c.Log}
+	if err := r.open(ctx, c, s, registry); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *records) open(ctx context.Context, c *Config, s sinks, registry prometheus.Registerer) error {
+	if err := r.openCapture(&c.Audit); err != nil {
+		return err
+	}
+	a := &c.Audit
+	o := audit.Options{
+		Rotation:  audit.Rotation{MaxBytes: a.RotateMiB << 20, MaxAge: a.RotateAge},
+		Retention: audit.Retention{MaxFiles: a.KeepFiles, MaxBytes: a.KeepMiB << 20, MaxAge: a.KeepAge},
+		Warn:      func(err error) { r.log.Warn("audit log", "error", err) },
+	}
+	mirrors, err := r.openMirrors(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	if err := r.sign(ctx, c, s, &o); err != nil {
+		return err
+	}
+	if len(mirrors) > 0 {
+		o.Mirror = func(lines []byte) {
+			for _, m := range mirrors {
+				m.Offer(lines)
+			}
+		}
+	}
+	if err := r.openLog(ctx, c, s, o); err != nil {
+		return err
+	}
+	r.closers = append(r.closers, r.File)
+	return r.register(registry, mirrors)
+}
+
+func (r *records) openLog(ctx context.Context, c *Config, s sinks, o audit.Options) (err error) {
+	switch {
+	case s.nats != nil:
+		sink, head, err := natssink.Open(ctx, *s.nats)
+		if err != nil {
+			return fmt.Errorf("--audit-sink: %w", err)
+		}
+		o.MaxBatch = min(sink.MaxBatch(), 1<<20)
+		r.File = audit.New(sink, head, o)
+	case c.AuditLog == NoAuditLog:
+		r.log.Warn("records go to standard output only, which makes none durable: every call that is no read is blocked")
+		r.File = audit.NewFleeting(audit.NewPipe(c.Audit.stdout()), o)
+	default:
+		r.path = c.AuditLog
+		if r.File, err = audit.Open(c.AuditLog, o); err != nil {
+			return fmt.Errorf("--audit-log %s: %w", c.AuditLog, err)
+		}
+	}
+	return nil
+}
+
+func (c *AuditConfig) stdout() io.Writer {
+	if c.Stdout == nil {
+		return os.Stdout
+	}
+	return c.Stdout
+}
+
+func (r *records) openCapture(a *AuditConfig) error {
+	if a.Capture == "" {
+		return nil
+	}
+	store, err := capture.Open(a.Capture, capture.Options{
+		Write: true, Recipient: a.CaptureKey, MaxAge: a.CaptureKeep,
+		Failed: func(err error) { r.log.Warn("calls cannot be kept", "error", err) },
+	})
+	if err != nil {
+		return fmt.Errorf("--capture-dir %s: %w", a.Capture, err)
+	}
+	r.capture = store
+	r.closers = append(r.closers, store)
+	return nil
+}
+
+// openMirrors starts what gets copies of records that are durable.
+func (r *records) openMirrors(ctx context.Context, c *Config, s sinks) (map[string]*audit.Mirror, error) {
+	out := map[string]*audit.Mirror{}
+	for i, address := range s.otlp {
+		m, err := otlpsink.New(ctx, otlpsink.Options{URL: address, Version: c.Version, Warn: func(err error) { r.log.Warn("audit sink otlp", "error", err) }})
+		if err != nil {
+			return nil, fmt.Errorf("--audit-sink: %w", err)
+		}
+		name := "otlp"
+		if i > 0 {
+			name = fmt.Sprintf("otlp%d", i+1)
+		}
+		out[name] = m
+		r.closers = append(r.closers, m)
+	}
+	if s.stdout && (c.AuditLog != NoAuditLog || s.nats != nil) {
+		pipe := audit.NewPipe(c.Audit.stdout())
+		m := audit.NewMirror(audit.MirrorOptions{
+			Send: func(_ context.Context, lines []byte) error { return pipe.Append(lines) },
+			Warn: func(err error) { r.log.Warn("audit sink stdout", "error", err) },
+		})
+		out["stdout"] = m
+		r.closers = append(r.closers, m)
+	}
+	return out, nil
+}
+
+// sign loads the key and finds out whether the log is still what the last checkpoint says.
+func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options) error {
+	if c.Audit.Key == "" {
+		return nil
+	}
+	keys, err := audit.LoadOrCreateKeys(c.Audit.Key, clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("--audit-key %s: %w", c.Audit.Key, err)
+	}
+	o.Signer = keys
+	var outside *audit.Outside
+	path := c.Audit.Checkpoints
+	if path == "" && s.nats == nil && c.AuditLog != NoAuditLog {
+		path = c.AuditLog + audit.CheckpointSuffix
+	}
+	if path != "" {
+		if outside, err = audit.OpenOutside(path, clock.RealClock{}, o.Warn); err != nil {
+			return fmt.Errorf("--audit-checkpoints %s: %w", path, err)
+		}
+		r.closers = append(r.closers, outside)
+		if err := checkBehind(ctx, c, s, path, outside.Last()); err != nil {
+			return err
+		}
+	}
+	o.Signed = func(k audit.Checkpoint) {
+		if outside != nil {
+			outside.Keep(k)
+		}
+		if c.Audit.LogCheckpoints {
+			r.log.Info("audit checkpoint", "checkpoint", k)
+		}
+	}
+	return nil
+}
+
+func checkBehind(ctx context.Context, c *Config, s sinks, path string, last audit.Checkpoint) error {
+	if last.Seq == 0 || s.nats != nil || c.AuditLog == NoAuditLog {
+		return nil
+	}
+	if err := audit.CheckHead(ctx, c.AuditLog, last); err != nil {
+		return fmt.Errorf("--audit-log %s: %w: find out what happened; to begin a new log, move %s away as well", c.AuditLog, err, path)
+	}
+	return nil
+}
+
+// Close closes everything in the order in which it was not opened.
+func (r *records) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(r.closers) {
+		errs = append(errs, c.Close())
+	}
+	r.closers = nil
+	return errors.Join(errs...)
+}
+
+// capturer is the store for calls; a nil interface if there is none.
+func (r *records) capturer() gate.Capturer {
+	if r.capture == nil {
+		return nil
+	}
+	return r.capture
+}

@@ -1,0 +1,217 @@
+package permit
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// fetchEvery is how often keys are fetched at most, whatever permits ask for.
+	fetchEvery = 10 * time.Second
+	// freshFor is how long fetched keys are used without asking again, so that a key that was taken back is noticed.
+	freshFor = 60 * time.Second
+	// staleAfter is how long fetched keys are used while the gate does not answer.
+	staleAfter = 300 * time.Second
+	// fetchTimeout bounds one fetch, and so how long a permit with an unknown key waits.
+	fetchTimeout = 3 * time.Second
+)
+
+// RemoteOptions of NewRemoteKeys.
+type RemoteOptions struct {
+	// URL of the gate's JWKS: https, or http on loopback.
+	URL string
+	// TLS says whom to trust. Nil trusts what the system trusts.
+	TLS *tls.Config
+	// Clock of the cache, the system's if nil.
+	Clock clock.PassiveClock
+}
+
+// RemoteKeys is a KeySource that fetches a JWKS and keeps it. It asks again for a kid that it does not know, and once a
+// minute, and never more often than every 10 s. Keys older than 5 minutes count as unavailable.
+type RemoteKeys struct {
+	url    string
+	clock  clock.PassiveClock
+	client *http.Client
+	cached atomic.Pointer[fetched]
+	turn   chan struct{} // holds one: whoever has it may fetch
+	last   time.Time     // of the latest fetch, for who has the turn
+	failed error         // of the latest fetch, for who has the turn
+}
+
+type fetched struct {
+	keys StaticKeys
+	at   time.Time
+}
+
+var _ KeySource = (*RemoteKeys)(nil)
+
+// NewRemoteKeys fetches nothing yet.
+func NewRemoteKeys(o RemoteOptions) (*RemoteKeys, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return nil, errors.New("address of the keys is no URL of a host without user and fragment")
+	}
+	plain := u.Scheme == "http" && isLoopback(u.Hostname())
+	if u.Scheme != "https" && !plain {
+		return nil, errors.New("address of the keys has to be https, or http on loopback")
+	}
+	r := &RemoteKeys{url: u.String(), clock: orSystem(o.Clock), client: newClient(o.TLS, plain), turn: make(chan struct{}, 1)}
+	r.turn <- struct{}{}
+	return r, nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// newClient keeps no connection, since it is used about once a minute, and follows no redirect: the keys are where the
+// operator said. In plain HTTP it connects to loopback only, whatever a name resolves to.
+func newClient(c *tls.Config, plain bool) *http.Client {
+	dialer := &net.Dialer{Timeout: fetchTimeout}
+	if plain {
+		dialer.Control = func(_, address string, _ syscall.RawConn) error {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil || !isLoopback(host) {
+				return errors.New("plain http is for loopback only")
+			}
+			return nil
+		}
+	}
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return &http.Client{
+		Timeout: fetchTimeout,
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSClientConfig: c.Clone(), TLSHandshakeTimeout: fetchTimeout,
+			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 16 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
+	}
+}
+
+// Key implements KeySource.
+func (r *RemoteKeys) Key(ctx context.Context, kid string) (PublicKey, error) {
+	now := r.clock.Now()
+	k, known := r.cached.Load().key(kid, now, staleAfter)
+	if _, fresh := r.cached.Load().key(kid, now, freshFor); fresh {
+		return k, nil
+	}
+	if known { // one asks again, and the others need not wait for it
+		select {
+		case <-r.turn:
+			r.refresh(ctx)
+			r.turn <- struct{}{}
+		default:
+			return k, nil
+		}
+		return r.find(kid, nil)
+	}
+	select {
+	case <-r.turn:
+	case <-ctx.Done():
+		return PublicKey{}, fmt.Errorf("%w: %w", ErrKeysUnavailable, ctx.Err())
+	}
+	r.refresh(ctx)
+	failed := r.failed
+	r.turn <- struct{}{}
+	return r.find(kid, failed)
+}
+
+// Ready says whether permits can be checked now. It fetches the keys if that is due.
+func (r *RemoteKeys) Ready(ctx context.Context) error {
+	if r.cached.Load().within(r.clock.Now(), freshFor) {
+		return nil
+	}
+	if _, err := r.Key(ctx, ""); !errors.Is(err, ErrUnknownKey) { // no key has this id, and only who has keys can say so
+		return err
+	}
+	return nil
+}
+
+// find looks into what is cached. An id that is not there is unknown only if the gate was asked and has answered: after
+// a failed fetch nobody can say.
+func (r *RemoteKeys) find(kid string, failed error) (PublicKey, error) {
+	now := r.clock.Now()
+	cached := r.cached.Load()
+	if k, ok := cached.key(kid, now, staleAfter); ok {
+		return k, nil
+	}
+	if failed != nil || !cached.within(now, staleAfter) {
+		return PublicKey{}, errors.Join(ErrKeysUnavailable, failed)
+	}
+	return PublicKey{}, ErrUnknownKey
+}
+
+// refresh fetches unless that was done a moment ago. What it fetches is for all, so no single caller's end stops it.
+func (r *RemoteKeys) refresh(ctx context.Context) {
+	now := r.clock.Now()
+	if age := now.Sub(r.last); !r.last.IsZero() && age >= 0 && age < fetchEvery {
+		return
+	}
+	r.last = now
+	keys, err := r.fetch(context.WithoutCancel(ctx))
+	r.failed = err
+	if err == nil {
+		r.cached.Store(&fetched{keys: keys, at: now})
+	}
+}
+
+func (r *RemoteKeys) fetch(ctx context.Context) (StaticKeys, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("fetching keys: %w", err)
+	}
+	req.Header.Set("Accept", "application/jwk-set+json, application/json")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("fetching keys: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("fetching keys: HTTP %d", resp.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, MaxKeySet+1))
+	if err != nil {
+		return nil, fmt.Errorf("fetching keys: %w", err)
+	}
+	keys, err := ParseKeySet(data)
+	if err != nil {
+		return nil, fmt.Errorf("fetching keys: %w", err)
+	}
+	return keys, nil
+}
+
+// within says whether keys are no older than an age. A clock that was set back makes them too old.
+func (f *fetched) within(now time.Time, age time.Duration) bool {
+	if f == nil {
+		return false
+	}
+	since := now.Sub(f.at)
+	return since >= 0 && since < age
+}
+
+func (f *fetched) key(kid string, now time.Time, age time.Duration) (PublicKey, bool) {
+	if !f.within(now, age) {
+		return PublicKey{}, false
+	}
+	k, ok := f.keys[kid]
+	return k, ok
+}

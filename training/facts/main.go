@@ -1,0 +1,122 @@
+// Command facts writes what the judge's own code computes about the calls of case files, so that training sees exactly
+// the numbers that the judge will see.
+//
+//	facts -catalog                  the facts, one JSON object a line
+//	facts FILE...                   one CSV line a call: its labels, then its facts
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"gatewright.dev/gatewright/internal/inference/judge"
+	"gatewright.dev/gatewright/training/cases"
+)
+
+// labels are the columns of what is known about a call.
+var labels = []string{"block", "mismatch", "exceeds", "ungrounded", "clarify", "inject"}
+
+func main() {
+	catalog := flag.Bool("catalog", false, "list the facts")
+	flag.Parse()
+	if err := run(os.Stdout, *catalog, flag.Args()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(w io.Writer, catalog bool, files []string) error {
+	out := bufio.NewWriter(w)
+	if catalog {
+		for _, f := range judge.Catalog() {
+			if err := json.NewEncoder(out).Encode(map[string]any{"name": f.Name, "doc": f.Doc, "direction": f.Direction}); err != nil {
+				return err
+			}
+		}
+		return out.Flush()
+	}
+	table := csv.NewWriter(out)
+	if err := table.Write(header()); err != nil {
+		return err
+	}
+	for _, file := range files {
+		all, err := cases.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		rows, err := factsOf(filepath.Base(file), all)
+		if err != nil {
+			return err
+		}
+		if err := table.WriteAll(rows); err != nil {
+			return err
+		}
+	}
+	table.Flush()
+	return out.Flush()
+}
+
+func header() []string {
+	names := []string{"file", "id", "source", "kind", "split", "class", "digest", "request"}
+	names = append(names, labels...)
+	for _, f := range judge.Catalog() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// factsOf computes on all processors; the rows keep the order of the cases.
+func factsOf(file string, all []cases.Case) ([][]string, error) {
+	rows, errs := make([][]string, len(all)), make([]error, len(all))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := range next {
+				rows[i], errs[i] = row(file, &all[i])
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func row(file string, c *cases.Case) ([]string, error) {
+	s, err := c.State()
+	if err != nil {
+		return nil, err
+	}
+	out := []string{file, c.ID, c.Source, c.Kind, c.Split, c.Class, c.Digest(), c.UserRequest}
+	for _, name := range labels {
+		known := c.Known(name)
+		if name == "block" {
+			known = c.Risk()
+		}
+		out = append(out, strconv.Itoa(known))
+	}
+	for _, x := range judge.Facts(&s) {
+		out = append(out, strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	if len(out) != len(header()) {
+		return nil, fmt.Errorf("%s has %d columns", c.ID, len(out))
+	}
+	return out, nil
+}
