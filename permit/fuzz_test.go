@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // FuzzVerify: whatever is let through is letter by letter a permit that the gate signed, and every refusal has a reason.
@@ -35,6 +37,16 @@ func FuzzVerify(f *testing.F) {
 		c, err := v.Verify(t.Context(), token, call())
 		if err == nil && (!signed[token] || c.Tool != "transfer") {
 			t.Errorf("let through: %q", token)
+		}
+		// A library that reads any JWS comes to the same.
+		if err == nil {
+			other, parsed := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA})
+			if parsed != nil {
+				t.Fatalf("let through and no JWS: %q", token)
+			}
+			if _, signed := other.Verify(w.keys.public[0].Key); signed != nil {
+				t.Errorf("let through and not signed: %q", token)
+			}
 		}
 		if err != nil && (c != nil || messages[ReasonOf(err)] == "") {
 			t.Errorf("refused with claims %+v and %v", c, err)

@@ -1,9 +1,33 @@
 package permit
 
 import (
+	"crypto"
+	"crypto/ed25519"
+	"encoding/base64"
 	"strings"
 	"testing"
+
+	"github.com/go-jose/go-jose/v4"
 )
+
+// TestThumbprintIsThatOfOthers compares with the example of RFC 8037, appendix A.3, and with a library.
+func TestThumbprintIsThatOfOthers(t *testing.T) {
+	key := must(base64.RawURLEncoding.DecodeString("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"))(t)
+	const want = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+	if got := Thumbprint(key); got != want {
+		t.Errorf("Thumbprint = %s, want %s", got, want)
+	}
+	for range 10 {
+		public, _, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := jose.JSONWebKey{Key: public}
+		if got, want := Thumbprint(public), b64(must(other.Thumbprint(crypto.SHA256))(t)); got != want {
+			t.Errorf("Thumbprint = %s, want %s", got, want)
+		}
+	}
+}
 
 func TestParseKeySet(t *testing.T) {
 	w := newWorld(t)

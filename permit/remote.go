@@ -138,10 +138,11 @@ func (r *RemoteKeys) Ready(ctx context.Context) error {
 	if r.cached.Load().within(r.clock.Now(), freshFor) {
 		return nil
 	}
-	if _, err := r.Key(ctx, ""); !errors.Is(err, ErrUnknownKey) { // no key has this id, and only who has keys can say so
-		return err
+	_, err := r.Key(ctx, "") // no key has this id, and only who has the keys can say so
+	if errors.Is(err, ErrUnknownKey) || r.cached.Load().within(r.clock.Now(), staleAfter) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // find looks into what is cached. An id that is not there is unknown only if the gate was asked and has answered: after

@@ -87,6 +87,23 @@ func TestVerifyRefusesWhatNoGateSigned(t *testing.T) {
 		"a key in the header":                {w.forge(t, map[string]any{"jwk": map[string]any{}}, payload), ReasonMalformed},
 		"an address of keys in the header":   {w.forge(t, map[string]any{"jku": "https://example.com"}, payload), ReasonMalformed},
 		"a critical extension":               {w.forge(t, map[string]any{"crit": []string{"b64"}, "b64": false}, payload), ReasonMalformed},
+		"b64 that is not listed as critical": {w.forge(t, map[string]any{"b64": false}, payload), ReasonMalformed},
+		"a token within a token":             {w.forge(t, map[string]any{"cty": "JWT"}, payload), ReasonMalformed},
+		"a certificate in the header":        {w.forge(t, map[string]any{"x5c": []string{"AAAA"}}, payload), ReasonMalformed},
+		"alg in other capitals":              {w.forge(t, map[string]any{"alg": "eddsa"}, payload), ReasonBadSignature},
+		"alg by its newer name":              {w.forge(t, map[string]any{"alg": "Ed25519"}, payload), ReasonBadSignature},
+		"alg that is no text":                {w.forge(t, map[string]any{"alg": []string{"EdDSA"}}, payload), ReasonMalformed},
+		"no alg":                             {w.forge(t, map[string]any{"alg": nil}, payload), ReasonBadSignature},
+		"a kid that is a path":               {w.forge(t, map[string]any{"kid": "../../dev/null"}, payload), ReasonUnknownKey},
+		"a header that is a list":            {encodeJSON(t, `["EdDSA"]`) + "." + part[1] + "." + part[2], ReasonMalformed},
+		"a header that is not JSON":          {b64([]byte("EdDSA")) + "." + part[1] + "." + part[2], ReasonMalformed},
+		"no payload":                         {part[0] + ".." + part[2], ReasonMalformed},
+		"a detached payload":                 {part[0] + "." + b64([]byte("x")) + "." + part[2], ReasonBadSignature},
+		"half a signature":                   {part[0] + "." + part[1] + "." + part[2][:43], ReasonMalformed},
+		"a signature of half the length":     {part[0] + "." + part[1] + "." + b64(make([]byte, 32)), ReasonBadSignature},
+		"a signature of zeros":               {part[0] + "." + part[1] + "." + b64(make([]byte, 64)), ReasonBadSignature},
+		"standard base64":                    {part[0] + "." + strings.NewReplacer("-", "+", "_", "/").Replace(part[1]) + "+/." + part[2], ReasonMalformed},
+		"Bearer in front":                    {"Bearer " + good, ReasonMalformed},
 		"a header with one name twice":       {encodeJSON(t, `{"alg":"none","alg":"EdDSA","typ":"`+Type+`","kid":"`+w.kid()+`"}`) + "." + part[1] + "." + part[2], ReasonMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,6 +133,11 @@ func TestVerifyRefusesClaimsThatAreNotOurs(t *testing.T) {
 		want   Reason // empty is good
 	}{
 		"nothing is changed":             {nil, ""},
+		"a list of callers":              {map[string]any{"sub": []string{Subject("shop", "agent")}}, ReasonMalformed},
+		"a tool that is a list":          {map[string]any{"tool": []string{"transfer"}}, ReasonMalformed},
+		"an end that is text":            {map[string]any{"exp": "4102444800"}, ReasonMalformed},
+		"an end of null":                 {map[string]any{"exp": nil, "Exp": at(time.Minute)}, ReasonMalformed},
+		"a claim in other capitals":      {map[string]any{"Tool": "refund"}, ReasonMalformed},
 		"a claim that is not known":      {map[string]any{"onlyOnMondays": true}, ReasonMalformed},
 		"a list of audiences":            {map[string]any{"aud": []string{"payments"}}, ReasonMalformed},
 		"no issuer":                      {map[string]any{"iss": nil}, ReasonMalformed},
@@ -153,6 +175,72 @@ func TestVerifyRefusesClaimsThatAreNotOurs(t *testing.T) {
 			if (err == nil) != (tc.want == "") {
 				t.Errorf("error = %v", err)
 			}
+		})
+	}
+}
+
+func TestVerifyRefusesPayloadsThatTwoReadersCouldReadDifferently(t *testing.T) {
+	w := newWorld(t)
+	good := string(must(json.Marshal(w.claimSet(t, nil)))(t))
+	for name, payload := range map[string]string{
+		"a claim twice":               strings.Replace(good, `"tool":"transfer"`, `"tool":"refund","tool":"transfer"`, 1),
+		"a claim twice, once escaped": strings.Replace(good, `"tool":"transfer"`, `"t\u006fol":"refund","tool":"transfer"`, 1),
+		"data that follows":           good + `{"tool":"refund"}`,
+		"a byte order mark":           "\ufeff" + good,
+		"bytes that are not UTF-8":    strings.Replace(good, "ann", "ann\xff", 1),
+		"a comment":                   strings.Replace(good, "{", "{/**/", 1),
+		"a list":                      "[" + good + "]",
+		"text":                        `"permit"`,
+		"null":                        "null",
+		"not JSON":                    "permit",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := w.verifier.Verify(t.Context(), w.forge(t, nil, payload), call())
+			wantReason(t, err, ReasonMalformed)
+		})
+	}
+	if _, err := w.verifier.Verify(t.Context(), w.forge(t, nil, good), call()); err != nil {
+		t.Errorf("the payload itself: %v", err)
+	}
+}
+
+func TestVerifyTakesOneIssuer(t *testing.T) {
+	w := newWorld(t)
+	for name, tc := range map[string]struct {
+		issuer string
+		want   Reason
+	}{
+		"any issuer whose keys are trusted": {"", ""},
+		"the issuer":                        {"gate-1", ""},
+		"another issuer":                    {"gate-2", ReasonWrongIssuer},
+		"the issuer in other capitals":      {"Gate-1", ReasonWrongIssuer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := must(NewVerifier(VerifierOptions{Keys: w.keys, Store: NewMemory(w.clock), Clock: w.clock, Issuer: tc.issuer}))(t)
+			_, err := v.Verify(t.Context(), w.sign(t, claims(t)), call())
+			wantReason(t, err, tc.want)
+		})
+	}
+}
+
+func TestRetiredKeysVerifyUntilTheyEnd(t *testing.T) {
+	w := newWorld(t)
+	w.keys.rotate(t, noon.Add(time.Minute))
+	for name, tc := range map[string]struct {
+		at   time.Duration
+		key  int
+		want Reason
+	}{
+		"the new key":                        {0, 0, ""},
+		"the old key":                        {0, 1, ""},
+		"the old key at its last moment":     {time.Minute - 1, 1, ""},
+		"the old key when it has ended":      {time.Minute, 1, ReasonUnknownKey},
+		"the new key when the old one ended": {time.Minute, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.clock.SetTime(noon.Add(tc.at))
+			_, err := w.verify(t, must(ParseKeySet(w.keys.set()))(t), NewMemory(w.clock)).Verify(t.Context(), w.signWith(t, claims(t), tc.key), call())
+			wantReason(t, err, tc.want)
 		})
 	}
 }

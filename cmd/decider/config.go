@@ -47,7 +47,7 @@ func (c *config) bind(fs *flag.FlagSet) {
 	fs.StringVar(&c.file, "config", "", "`file` in YAML or JSON with flags by name; the command line outranks it")
 	fs.StringVar(&c.model, "model", "", "`file` in GGUF (required)")
 	fs.StringVar(&c.sha256, "sha256", "", "SHA-256 that the model file must have, 64 hexadecimal `digits` (required)")
-	fs.StringVar(&c.name, "name", "", "`name` by which the model answers (default: that of the file without its ending)")
+	fs.StringVar(&c.name, "name", "", "`name` by which the model answers (default: the one that the file gives)")
 	fs.Func("alias", "further `name` that a request may ask for; may be repeated", func(s string) error {
 		c.aliases = append(c.aliases, s)
 		return nil
@@ -84,8 +84,8 @@ func (c *config) temperature(s string) error {
 	name, number, _ := strings.Cut(s, "=")
 	milli, err := strconv.Atoi(number)
 	kind, ok := byWireType[name]
-	if err != nil || !ok || milli < 1 || milli > 100_000 {
-		return errors.New("must be noul, choice or score, and a number from 1 to 100000, such as noul=1300")
+	if err != nil || !ok || milli < 50 || milli > 20_000 {
+		return errors.New("must be noul, choice or score, and a number from 50 to 20000, such as noul=1300")
 	}
 	if c.temperatures == nil {
 		c.temperatures = map[questions.Type]int{}

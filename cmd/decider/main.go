@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"gatewright.dev/gatewright/internal/inference/engine"
 	"gatewright.dev/gatewright/internal/inference/llama"
 	"gatewright.dev/gatewright/internal/inference/server"
 )
@@ -84,7 +83,7 @@ type process struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	open           func(context.Context, config) (engine.Engine, error)
+	open           func(context.Context, config) (server.Engine, error)
 }
 
 // report says in one line why the process ends, and with which code.

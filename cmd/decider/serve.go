@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"gatewright.dev/gatewright/internal/inference/engine"
 	"gatewright.dev/gatewright/internal/inference/server"
 )
 
@@ -81,9 +80,9 @@ func files(c config, log *slog.Logger) (tokens *server.Tokens, secure *tls.Confi
 
 // load opens the engine. Native loading cannot be interrupted: when the context ends meanwhile, nothing is loaded, and the
 // process that is about to end takes the half-loaded model with it.
-func load(ctx context.Context, c config, p process) (engine.Engine, error) {
+func load(ctx context.Context, c config, p process) (server.Engine, error) {
 	type result struct {
-		engine engine.Engine
+		engine server.Engine
 		err    error
 	}
 	done := make(chan result, 1)

@@ -107,7 +107,7 @@ func TestAuditVerify(t *testing.T) {
 		"a part whose last line was changed":     {[]string{file(l[0], flipped), file(l[2:]...)}, exitFailed, []string{"line      1,", "sequence  3 ", "does not follow the one before"}},
 		"a part that is another chain":           {[]string{file(l...), file(l...)}, exitFailed, []string{"a chain of its own"}},
 		"a file that is not there":               {[]string{"none.jsonl"}, exitError, []string{"no such file"}},
-		"a folder":                               {[]string{t.TempDir()}, exitError, []string{"is a directory"}},
+		"a folder":                               {[]string{t.TempDir()}, exitError, []string{"holds no file of an audit log"}},
 		"no file":                                {nil, exitUsage, []string{"requires at least 1 arg"}},
 		"a head that is none":                    {[]string{"--head", "5", file(l...)}, exitUsage, []string{"--head: want a number"}},
 		"a head that is empty":                   {[]string{"--head", "", file(l...)}, exitUsage, []string{"--head: want a number"}},

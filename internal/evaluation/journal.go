@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
 )
 
 // Header is the first line of kept results: what was run. Only a run that agrees in all of it may go on.
@@ -97,8 +98,9 @@ func (h Header) agrees(line []byte) error {
 	have, want := reflect.ValueOf(kept), reflect.ValueOf(h)
 	for i := range want.NumField() {
 		if !reflect.DeepEqual(have.Field(i).Interface(), want.Field(i).Interface()) {
-			return fmt.Errorf("%w: %s was %v and is %v: run with what it was begun with, or name another file", errOtherRun,
-				want.Type().Field(i).Tag.Get("json"), have.Field(i).Interface(), want.Field(i).Interface())
+			name, _, _ := strings.Cut(want.Type().Field(i).Tag.Get("json"), ",")
+			return fmt.Errorf("%w: %s was %v and is %v: run with what it was begun with, or name another file", errOtherRun, name,
+				have.Field(i).Interface(), want.Field(i).Interface())
 		}
 	}
 	return nil

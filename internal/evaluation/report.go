@@ -378,7 +378,7 @@ func fingerprints(list []observed) []string {
 func (r *Report) notes(o ReportOptions) []string {
 	var out []string
 	if o.Served {
-		out = append(out, "The gate is at an address: it may reuse judgements and count clarifications, time includes the network, and what deciders took and said is known only as far as it discloses it.")
+		out = append(out, "The gate is at an address: it may reuse judgements and count clarifications, scopes of cases are not applied, time includes the network, and of deciders only what the gate discloses is known.")
 	}
 	for i := range r.Configurations {
 		c := &r.Configurations[i]

@@ -55,8 +55,9 @@ func compileBench(tb testing.TB, namespace string) *policy.Compiled {
 
 func benchGate(tb testing.TB, r Recorder, policies int) *Gate {
 	tb.Helper()
+	approvals := approval.NewMemory(clock.RealClock{})
 	g, err := New(Options{
-		Identify: Anyone{policy.Caller{Namespace: "shop", ServiceAccount: "agent"}}, Recorder: r, Approvals: approval.NewMemory(clock.RealClock{}),
+		Identify: Anyone{policy.Caller{Namespace: "shop", ServiceAccount: "agent"}}, Recorder: r, Approvals: approvals, Seals: approvals,
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -25,6 +25,8 @@ const (
 	ReasonConfirmationBudget  policy.Reason = "ConfirmationBudget"
 	ReasonApprovalRejected    policy.Reason = "ApprovalRejected"
 	ReasonApprovalUsed        policy.Reason = "ApprovalUsed"
+	ReasonApprovalExpired     policy.Reason = "ApprovalExpired"
+	ReasonApprovalInvalid     policy.Reason = "ApprovalInvalid"
 	ReasonApprovalUnavailable policy.Reason = "ApprovalUnavailable"
 	ReasonTooManyPending      policy.Reason = "TooManyPending"
 	ReasonTooLargeToApprove   policy.Reason = "TooLargeToApprove"
@@ -54,6 +56,7 @@ type decision struct {
 	captured    string        // how the call is kept beside its record
 
 	approval *approval.Approval
+	claims   []string // who in the conversation claims an approval
 	permit   string
 	decided  string // digest of the state, once it was needed
 	repeats  int
@@ -322,7 +325,7 @@ func (d *decision) auditRecord() *audit.Record {
 	if d.approval != nil {
 		r.Approval = &audit.Approval{Name: d.approval.Name}
 		if decided := d.approval.Decision; decided != nil {
-			r.Approval.By, r.Approval.Outcome = decided.By, string(decided.Outcome)
+			r.Approval.By, r.Approval.Outcome = decided.By.String(), string(decided.Outcome)
 		}
 	}
 	return r

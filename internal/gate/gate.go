@@ -45,6 +45,12 @@ type Approvals interface {
 	Consume(ctx context.Context, id string) error
 }
 
+// Seals tells approvals that a gate has sealed from all others.
+type Seals interface {
+	// Verify returns an error unless the approval is what was sealed, by a key that is known.
+	Verify(a *approval.Approval) error
+}
+
 // Permits signs what a tool checks before it runs.
 type Permits interface {
 	Sign(c permit.Claims, lifetime time.Duration) (string, error)
@@ -55,6 +61,8 @@ type Options struct {
 	Identify  Identifier
 	Recorder  Recorder
 	Approvals Approvals
+	// Seals verifies every approval that Approvals gives: what is not sealed is ignored, whatever it says.
+	Seals Seals
 	// Permits signs permits. Without it a tool that requires one is Block, PermitUnavailable.
 	Permits Permits
 	// Cluster names what the gates that share their callers belong to. It keeps permits of two clusters apart.
@@ -115,14 +123,18 @@ type Gate struct {
 	replays  *replays
 	repeats  *repeats
 	budgets  *budgets
-	metrics  *metrics
-	tracer   trace.Tracer
+
+	// approvals counts what was not believed about them.
+	approvals *approvalMetrics
+
+	metrics *metrics
+	tracer  trace.Tracer
 }
 
 // New returns a gate without a snapshot: it is not ready, and blocks every call with NotReady, until SetSnapshot.
 func New(o Options) (*Gate, error) {
-	if o.Identify == nil || o.Recorder == nil || o.Approvals == nil {
-		return nil, errors.New("gate: Identify, Recorder and Approvals are required")
+	if o.Identify == nil || o.Recorder == nil || o.Approvals == nil || o.Seals == nil {
+		return nil, errors.New("gate: Identify, Recorder, Approvals and Seals are required")
 	}
 	o = o.withDefaults()
 	g := &Gate{
@@ -136,6 +148,9 @@ func New(o Options) (*Gate, error) {
 	}
 	var err error
 	if g.metrics, err = newMetrics(o.Registry, g); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	if g.approvals, err = newApprovalMetrics(o.Registry); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	return g, nil

@@ -156,7 +156,7 @@ func newFixture(t *testing.T, options ...func(*Options)) *fixture {
 	}
 	f.approvals = approval.NewMemory(f.clock)
 	o := Options{
-		Identify: Anyone{policy.Caller{Namespace: "shop", ServiceAccount: "agent"}}, Recorder: f.records, Approvals: f.approvals,
+		Identify: Anyone{policy.Caller{Namespace: "shop", ServiceAccount: "agent"}}, Recorder: f.records, Approvals: f.approvals, Seals: f.approvals,
 		Clock: f.clock, Registry: f.registry, Disclose: v1alpha1.DiscloseFull, Timeout: 5 * time.Second,
 	}
 	for _, set := range options {
@@ -425,9 +425,11 @@ func TestClarifyIsExhausted(t *testing.T) {
 	f.want(t, f.call("item.update", func(r *review.Request) { r.Context.UserRequest = "item 7, the red one" }), review.Clarify, "Unclear")
 }
 
+var approver = approval.Approver{Type: approval.LocalSecret, Name: "approver"}
+
 func (f *fixture) decideApproval(t *testing.T, name string, outcome approval.State) {
 	t.Helper()
-	if err := f.approvals.Decide(t.Context(), name, approval.Decision{Outcome: outcome, By: "approver", Message: "because"}); err != nil {
+	if err := f.approvals.Decide(t.Context(), name, approval.Decision{Outcome: outcome, By: approver, Message: "because"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -518,6 +520,8 @@ type brokenApprovals struct {
 	find, raise, consume error
 }
 
+func (b *brokenApprovals) IsEmpty() bool { return false }
+
 func (b *brokenApprovals) Find(ctx context.Context, x approval.Binding) ([]approval.Approval, error) {
 	if b.find != nil {
 		return nil, b.find
@@ -552,7 +556,8 @@ func TestApprovalsThatFail(t *testing.T) {
 		"the call is too large":  {brokenApprovals{raise: approval.ErrTooLarge}, false, ReasonTooLargeToApprove},
 		"cannot be used":         {brokenApprovals{consume: broken}, true, ReasonApprovalUnavailable},
 		"was used by another":    {brokenApprovals{consume: approval.ErrUsed}, true, ReasonApprovalUsed},
-		"expired while deciding": {brokenApprovals{consume: approval.ErrExpired}, true, ReasonApprovalUsed},
+		"expired while deciding": {brokenApprovals{consume: approval.ErrExpired}, true, ReasonApprovalExpired},
+		"was rejected meanwhile": {brokenApprovals{consume: approval.ErrRejected}, true, ReasonApprovalRejected},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

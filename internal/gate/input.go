@@ -11,6 +11,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/policy"
+	"gatewright.dev/gatewright/internal/questions"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
 
@@ -139,8 +140,10 @@ func (in *input) build(now time.Time) {
 			r.System = append(r.System, m.Content)
 		case review.RoleTool:
 			r.ToolResults = append(r.ToolResults, m.Content)
+			r.Messages = append(r.Messages, questions.Message{Role: questions.RoleTool, Text: m.Content})
 		case review.RoleAssistant:
 			r.Assistant = append(r.Assistant, m.Content)
+			r.Messages = append(r.Messages, questions.Message{Role: questions.RoleAssistant, Text: m.Content})
 		}
 	}
 	if c.UserRequest != "" && (len(r.UserTurns) == 0 || r.UserTurns[len(r.UserTurns)-1] != c.UserRequest) {
@@ -151,13 +154,17 @@ func (in *input) build(now time.Time) {
 // words are what a decision goes by as the user's.
 type words struct {
 	latest     string // turn
+	earlier    []string
 	onBehalfOf string
 	digest     string // of all turns
+	claimed    string // digest of the turns as the caller states them
+	attestedBy string // a front door; empty: the caller claims all of it
 }
 
 func (in *input) words() words {
 	r := &in.request
-	return words{latest: last(r.UserTurns), onBehalfOf: r.OnBehalfOf, digest: digestOf(r.UserTurns...)}
+	digest := digestOf(r.UserTurns...)
+	return words{latest: last(r.UserTurns), earlier: allButLast(r.UserTurns), onBehalfOf: r.OnBehalfOf, digest: digest, claimed: digest}
 }
 
 // attest adds what a front door has signed. What the caller states stays in the digest, because policies that take the
@@ -167,7 +174,7 @@ func (w *words) attest(j *policy.Judgement) {
 	if !ok {
 		return
 	}
-	w.latest, w.onBehalfOf = last(turns), onBehalfOf
+	w.latest, w.earlier, w.onBehalfOf, w.attestedBy = last(turns), allButLast(turns), onBehalfOf, j.AttestedBy()
 	w.digest = digestOf(w.digest, digestOf(turns...))
 }
 
@@ -177,6 +184,8 @@ func last(turns []string) string {
 	}
 	return turns[len(turns)-1]
 }
+
+func allButLast(turns []string) []string { return turns[:max(0, len(turns)-1)] }
 
 // digestOf digests texts so that no two lists of texts have the same digest.
 func digestOf(texts ...string) string {

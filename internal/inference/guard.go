@@ -3,7 +3,7 @@ package inference
 import (
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"gatewright.dev/gatewright/internal/language"
 	"gatewright.dev/gatewright/internal/questions"
 )
 
@@ -31,7 +32,9 @@ type GuardOptions struct {
 	OpenFor time.Duration
 	// FailuresToOpen is how many failures in a row open the breaker [1].
 	FailuresToOpen int
-	// Languages are what the decider reads, as BCP 47 tags; empty means any. Then an unknown language is not supported.
+	// Languages are what the decider reads, as BCP 47 tags; empty means any. Otherwise a request is refused if it states
+	// another language, or if the user's own words show another one, whatever it states. Words that show no language are
+	// asked about.
 	Languages []string
 	// Observe is told of every call, for metrics.
 	Observe func(Observation)
@@ -142,7 +145,7 @@ func (g *Guard) decide(ctx context.Context, r Request, seen *Observation) (Resul
 	if err := r.validate(); err != nil {
 		return Result{}, err
 	}
-	if !g.reads(r.State.Language) {
+	if !g.reads(&r.State) {
 		return Result{}, fail(LanguageNotSupported, "the decider does not read the language of this request")
 	}
 	if g.isOpen(r) { //nolint:contextcheck // an attempt in the background must outlive the refused caller
@@ -244,20 +247,16 @@ func (g *Guard) tryInBackground(r Request) {
 	})
 }
 
-// reads compares primary language tags: a decider that reads English reads British English.
-func (g *Guard) reads(language string) bool {
-	if len(g.options.Languages) == 0 {
+// reads looks at what the request states and at what the user's words show. What it states can only tighten: an agent that
+// calls everything English would otherwise have its user's words judged by a decider that cannot read them.
+func (g *Guard) reads(s *questions.State) bool {
+	all := g.options.Languages
+	if len(all) == 0 {
 		return true
 	}
-	for _, l := range g.options.Languages {
-		if language != "" && strings.EqualFold(primaryTag(l), primaryTag(language)) {
-			return true
-		}
+	stated := language.Primary(s.Language)
+	if stated != "" && !slices.ContainsFunc(all, func(l string) bool { return language.Primary(l) == stated }) {
+		return false
 	}
-	return false
-}
-
-func primaryTag(language string) string {
-	tag, _, _ := strings.Cut(strings.ReplaceAll(language, "_", "-"), "-")
-	return tag
+	return language.Detect(s.UserTurns).ReadableBy(all)
 }

@@ -180,11 +180,12 @@ func (r *Ring) KeyIDs() []string {
 	return ids
 }
 
-// signing gives the newest key whose time has come. An older one never steps in for it after it has ended.
+// signing gives the newest key whose time has come, or the oldest where the clock was set back to before all of them. An
+// older one never steps in for a newer one that has ended.
 func (r *Ring) signing(now time.Time) (*key, error) {
 	keys := *r.keys.Load()
 	for i := range keys {
-		if keys[i].signsFrom.After(now) {
+		if keys[i].signsFrom.After(now) && i < len(keys)-1 {
 			continue
 		}
 		if keys[i].ended(now) {

@@ -185,3 +185,16 @@ func TestRotateRefuses(t *testing.T) {
 		t.Errorf("keys that have ended still count: %v", err)
 	}
 }
+
+func TestAClockThatIsSetBackLeavesAKeyInForce(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(noon)
+	r := open(t, "", c)
+	first := r.KeyIDs()[0]
+	if err := r.Rotate(0, overlap); err != nil {
+		t.Fatal(err)
+	}
+	c.SetTime(noon.Add(-time.Hour))
+	if kid, _, err := r.Sign([]byte("m")); err != nil || kid != first {
+		t.Errorf("%s signs and not %s: %v", kid, first, err)
+	}
+}

@@ -38,6 +38,10 @@ func (c *compiler) compileClass(k *v1alpha1.ClassPolicy, path *field.Path) *clas
 	oneOf(c, path.Child("decider"), k.Decider, v1alpha1.DeciderSkip, v1alpha1.DeciderAsk)
 	oneOf(c, path.Child("approval"), k.Approval, v1alpha1.ApprovalWhenUnsure, v1alpha1.ApprovalAlways, v1alpha1.ApprovalForbidden)
 	oneOf(c, path.Child("whenDeciderUnavailable"), k.WhenDeciderUnavailable, v1alpha1.UnavailableBlock, v1alpha1.UnavailableConfirm)
+	oneOf(c, path.Child("selfApproval"), k.SelfApproval, v1alpha1.SelfApprovalAllow, v1alpha1.SelfApprovalForbid)
+	for i, channel := range k.Channels {
+		oneOf(c, path.Child("channels").Index(i), channel, v1alpha1.ChannelKubernetes, v1alpha1.ChannelOIDC, v1alpha1.ChannelAttested)
+	}
 	base := k.Base
 	if slices.Contains(builtinClasses, v1alpha1.Base(k.Name)) {
 		if base != "" && base != v1alpha1.Base(k.Name) {
@@ -61,6 +65,7 @@ func (c *compiler) compileClass(k *v1alpha1.ClassPolicy, path *field.Path) *clas
 		always:      approval == v1alpha1.ApprovalAlways,
 		unavailable: unavailableOutcome(k, base),
 	}
+	out.setApprovers(k)
 	out.ladder = c.compileLadder(ladderSource{
 		decider: k.Decider, questions: k.Questions, thresholds: k.Thresholds, otherwise: k.Otherwise,
 	}, path, defaultEnd(base, out.always))

@@ -141,6 +141,9 @@ type class struct {
 	always      bool
 	ladder      ladder
 	unavailable Outcome
+	// selfApproval and channels say who may approve its calls.
+	selfApproval bool
+	channels     []v1alpha1.ApprovalChannel
 }
 
 // ladder decides what answers mean. Without questions it is only its end.

@@ -78,6 +78,9 @@ func (s *Set) Judge(ctx context.Context, r *Request) *Judgement {
 		j.inForce.raise(v1alpha1.BaseDestructive, "")
 		j.extra = append(j.extra, unknownTool(Block))
 	}
+	if j.hasPermitConflict() {
+		j.extra = append(j.extra, permitConflict())
+	}
 	if ctx.Err() != nil {
 		j.extra = append(j.extra, *canceled())
 	}

@@ -27,6 +27,8 @@ const (
 	ReasonHostNotAllowed Reason = "HostNotAllowed"
 	// ReasonSourceNotAccepted: a value does not come from where it must.
 	ReasonSourceNotAccepted Reason = "SourceNotAccepted"
+	// ReasonPermitConflict: policies want permits for different tool servers, and a call has one permit.
+	ReasonPermitConflict Reason = "PermitConflict"
 	// ReasonRule: a rule of the policy objects.
 	ReasonRule Reason = "Rule"
 	// ReasonRuleFailed: a rule of the policy could not be evaluated.
@@ -79,6 +81,7 @@ const (
 	byOtherwise                       = "policy:otherwise"
 	byNoPolicy                        = "policy:none"
 	byPolicyInvalid                   = "policy:invalid"
+	byPermitConflict                  = "policy:permit"
 	byAudit                           = "policy:audit"
 	byRules                           = "rules"
 	ruleUnknownTool                   = "unknown-tool"

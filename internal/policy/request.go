@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/questions"
 )
 
 // Caller is the service account that asks.
@@ -28,6 +29,8 @@ type Request struct {
 	System      []string
 	ToolResults []string
 	Assistant   []string
+	// Messages are what assistant and tools said, in order, once more: an embedded decider computes from the order.
+	Messages []questions.Message
 	// Facts that the caller states.
 	Facts      map[string]any
 	OnBehalfOf string

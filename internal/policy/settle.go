@@ -82,6 +82,7 @@ func (e *evaluation) state(withResults bool) questions.State {
 		Arguments: r.Arguments, UserTurns: e.userTurns(), Language: r.Language,
 		Facts: questions.Facts{ScopesHeld: e.scopes(), ScopesRequired: e.tool.scopes, SchemaValid: e.schema, Stated: e.trustedFacts()},
 	}
+	s.Messages = e.messages()
 	if e.policy.trust != v1alpha1.TrustAttested {
 		s.System = r.System
 	}
@@ -89,12 +90,31 @@ func (e *evaluation) state(withResults bool) questions.State {
 		s.Tool.Effects = append(s.Tool.Effects, string(effect))
 	}
 	for _, f := range e.trace() {
-		s.Facts.ArgumentSources = append(s.Facts.ArgumentSources, questions.ArgumentSource{Pointer: f.Pointer, Source: shownSource(f)})
+		source := questions.ArgumentSource{Pointer: f.Pointer, Source: shownSource(f)}
+		if f.IsPartial() {
+			source.PartOf = string(f.Source)
+		}
+		s.Facts.ArgumentSources = append(s.Facts.ArgumentSources, source)
 	}
 	if withResults {
 		s.ToolResults = append([]string{}, r.ToolResults...)
 	}
 	return s
+}
+
+// messages are what others than the user said before the call. Of words that nobody has signed only those of tools are
+// left: they can only raise suspicion.
+func (e *evaluation) messages() []questions.Message {
+	if e.policy.trust != v1alpha1.TrustAttested {
+		return e.request.Messages
+	}
+	var out []questions.Message
+	for _, m := range e.request.Messages {
+		if m.Role == questions.RoleTool {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // shownSource is what a decider is told about a value: one of which only a part was found is in doubt.

@@ -194,3 +194,42 @@ func TestSet(t *testing.T) {
 		t.Errorf("an empty set says %s", v.Reason)
 	}
 }
+
+func TestPoliciesThatWantPermitsForDifferentToolServersBlock(t *testing.T) {
+	permitting := func(name, audience string, o ...testkit.Option) *Compiled {
+		return compiled(t, name, append([]testkit.Option{testkit.WithTool("act", read, testkit.Permit(audience))}, o...)...)
+	}
+	fine := shown{"Allow", ReasonRulesPassed, byRules}
+	conflict := shown{"Block", ReasonPermitConflict, byPermitConflict}
+	for name, c := range map[string]struct {
+		policies []*Compiled
+		want     shown
+	}{
+		"one wants a permit":           {[]*Compiled{permitting("a", "shop"), with(t, "b", read)}, fine},
+		"both want the same":           {[]*Compiled{permitting("a", "shop"), permitting("b", "shop")}, fine},
+		"two want different ones":      {[]*Compiled{permitting("a", "shop"), permitting("b", "bank")}, conflict},
+		"in the other order":           {[]*Compiled{permitting("b", "bank"), permitting("a", "shop")}, conflict},
+		"a third wants none":           {[]*Compiled{permitting("a", "shop"), with(t, "b", read), permitting("c", "bank")}, conflict},
+		"names that differ in a case":  {[]*Compiled{permitting("a", "shop"), permitting("b", "Shop")}, conflict},
+		"one is only observed":         {[]*Compiled{permitting("a", "shop"), permitting("b", "bank", testkit.InAudit())}, fine},
+		"a cluster policy and another": {[]*Compiled{permitting("a", "shop"), compiledCluster(t, "c", testkit.WithTool("act", read, testkit.Permit("bank")))}, conflict},
+		"for another tool":             {[]*Compiled{permitting("a", "shop"), compiled(t, "b", testkit.WithTool("act", read), testkit.WithTool("other", read, testkit.Permit("bank")))}, fine},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := judge(request("act", nil), c.policies...).Settle(nil, nil)
+			if diff := cmp.Diff(c.want, shown{v.Outcome.String(), v.Reason, v.By}); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoApprovalSettlesAConflictOfPermits(t *testing.T) {
+	want := func(name, audience string) *Compiled {
+		return compiled(t, name, testkit.WithTool("act", destructive, testkit.Permit(audience)))
+	}
+	j := judge(request("act", nil), want("a", "shop"), want("b", "bank"))
+	if v := j.Settle(nil, &Approval{Name: "ta", Shown: []string{"a", "b"}}); v.Outcome != Block || v.Reason != ReasonPermitConflict || !j.IsSettled() || j.MayNeedPerson() {
+		t.Errorf("%+v", v)
+	}
+}

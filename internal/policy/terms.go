@@ -20,7 +20,8 @@ type Terms struct {
 	Approvals v1alpha1.ApprovalSettings
 	// Sensitive arguments are not shown to approvers.
 	Sensitive []string
-	// PermitAudience is the tool server that checks a permit; empty if none is required.
+	// PermitAudience is the tool server that checks a permit; empty if none is required. Policies in force that want
+	// different ones block the call.
 	PermitAudience string
 	// ConfirmMessage asks a person in plain words.
 	ConfirmMessage string
@@ -53,6 +54,29 @@ func (t *Terms) tighten(p *Compiled, rule *v1alpha1.ToolRule) {
 	if rule.Permit == v1alpha1.PermitRequired && t.PermitAudience == "" {
 		t.PermitAudience = rule.PermitAudience
 	}
+}
+
+// hasPermitConflict says whether policies in force name different tool servers. A permit has one audience, so with either
+// one of the policies would be passed over.
+func (j *Judgement) hasPermitConflict() bool {
+	first := ""
+	for i := range j.evaluations {
+		e := &j.evaluations[i]
+		if !e.enforced || e.policy.Invalid || e.tool.rule.Permit != v1alpha1.PermitRequired {
+			continue
+		}
+		if audience := e.tool.rule.PermitAudience; first == "" {
+			first = audience
+		} else if audience != first {
+			return true
+		}
+	}
+	return false
+}
+
+func permitConflict() Obligation {
+	return Obligation{Outcome: Block, Reason: ReasonPermitConflict, By: byPermitConflict, Remedy: RemedyAskAdmin,
+		Message: "policies name different permitAudiences for this tool, and a call has one permit: an admin has to make them agree"}
 }
 
 // tighterBudget is a budget that spends no more than either of two: fewer confirmations in the longer window.

@@ -1,22 +1,22 @@
 package serve
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/models"
 )
 
-// EmbeddedHash returns the SHA-256 by which the embedded rule is pinned: it is compiled in, so the hash of what it does
-// stands in for the hash of a file.
-func EmbeddedHash() string { return embeddedHash(inference.NewEmbeddedV0()) }
-
-func embeddedHash(e inference.EmbeddedV0) string {
-	return strings.TrimPrefix(e.Fingerprint(), "sha256:")
+// EmbeddedHash returns the SHA-256 by which the embedded judge is pinned: that of the model file in this binary.
+func EmbeddedHash() string {
+	sum := sha256.Sum256(models.Judge)
+	return hex.EncodeToString(sum[:])
 }
 
 // connect makes the client for the wire that an external server speaks.

@@ -84,7 +84,7 @@ func (l labeler) write(ctx context.Context, w http.ResponseWriter, label *Label)
 		return
 	}
 	record := &audit.Record{
-		Kind: audit.KindLabel, Time: time.Now(), Label: &audit.Label{Decision: label.Decision, Outcome: label.Outcome, By: byDesk}, //nolint:forbidigo // when a person said it
+		Kind: audit.KindLabel, Time: time.Now(), Label: &audit.Label{Decision: label.Decision, Outcome: label.Outcome, By: approverOf(ctx).String()}, //nolint:forbidigo // when a person said it
 	}
 	if label.Message != "" {
 		record.Label.MessageDigest, record.Captured = l.keep(ctx, &decision, label.Message)

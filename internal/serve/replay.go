@@ -74,8 +74,9 @@ func NewReplayer(o ReplayOptions) (*Replayer, error) {
 	r := &Replayer{options: o}
 	r.clock.set(time.Unix(0, 0))
 	var err error
+	approvals := approval.NewMemory(clock.RealClock{}) // what a person decided is not replayed
 	r.gate, err = gate.New(gate.Options{
-		Identify: gate.Anyone{}, Recorder: discard{}, Approvals: approval.NewMemory(clock.RealClock{}), Clock: &r.clock, Log: o.Log,
+		Identify: gate.Anyone{}, Recorder: discard{}, Approvals: approvals, Seals: approvals, Clock: &r.clock, Log: o.Log,
 		Disclose: v1alpha1.DiscloseFull, NoReuse: true,
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -40,6 +41,9 @@ type Config struct {
 	Audit AuditConfig
 	// ApprovalLog is the file that approvals are kept in.
 	ApprovalLog string
+	// SealKey is a file with the keys that approvals are sealed with; beside ApprovalLog by default. It is made if it is
+	// not there.
+	SealKey string
 	// PermitKey is a file with the keys that permits are signed with. It is made if it is not there.
 	PermitKey string
 	// ApproverSecret is a file with the secret by which a person decides approvals. It is made if it is not there.
@@ -51,7 +55,8 @@ type Config struct {
 	Version string
 	// Log takes what an operator acts on.
 	Log *slog.Logger
-	// NoReuse and Asked are for evaluations: every call is judged anew, and what deciders said is told. No flag sets them.
+	// NoReuse and Asked are for evaluations: every call is judged anew and asks a decider whatever became of the calls
+	// before it, and what deciders said is told. No flag sets them.
 	NoReuse bool
 	Asked   func(decision string, a gate.Asked)
 	// Listening is told the address that the gate listens on, once it does.
@@ -67,6 +72,7 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in; none for no file, with another --audit-sink")
 	c.Audit.bindFlags(f)
 	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
+	f.StringVar(&c.SealKey, "seal-key", "", "file with the keys that approvals are sealed with; made, readable by its owner only, if it is not there (default: the approval log's name with .seal-key.json)")
 	f.StringVar(&c.PermitKey, "permit-key", "gatewright-permit-key.json", "file with the keys that permits are signed with; made, readable by its owner only, if it is not there")
 	f.DurationVar(&c.ShutdownDelay, "shutdown-delay", 0, "how long the gate, told to end, is not ready and still answers, such as 5s behind a load balancer")
 	f.StringVar(&c.ApproverSecret, "approver-secret", "gatewright-approver-secret", "file with the secret by which a person decides approvals; made, readable by its owner only, if it is not there")
@@ -127,11 +133,16 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer closing(&err, records)
-	approvals, err := approval.OpenFile(c.ApprovalLog, clock.RealClock{})
+	seals, err := approval.OpenSeals(c.sealKey(), clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("--seal-key %s: %w", c.sealKey(), err)
+	}
+	approvals, err := approval.OpenFile(c.ApprovalLog, clock.RealClock{}, seals)
 	if err != nil {
 		return fmt.Errorf("--approval-log %s: %w", c.ApprovalLog, err)
 	}
 	defer closing(&err, approvals)
+	defer tidier(ctx, approvals, clock.RealClock{}, c.Log)()
 	keys, err := permit.LoadOrCreateKeys(c.PermitKey, clock.RealClock{})
 	if err != nil {
 		return fmt.Errorf("--permit-key %s: %w", c.PermitKey, err)
@@ -141,12 +152,13 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	g, err := gate.New(gate.Options{
-		Identify: identify, Recorder: records, Capture: records.capturer(), Approvals: approvals, Permits: signer, Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
+		Identify: identify, Recorder: records, Capture: records.capturer(), Approvals: approvals, Seals: seals, Permits: signer, Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
 		Disclose: v1alpha1.DiscloseFull, NoReuse: c.NoReuse, Asked: c.Asked,
 	})
 	if err != nil {
 		return err
 	}
+	reportIgnored(ctx, approvals.Ignored(), g.CountIgnored, c.Log)
 	desk, err := newDesk(c.ApproverSecret, approvals, keys, c.Log)
 	if err != nil {
 		return err
@@ -157,6 +169,9 @@ func Run(ctx context.Context, c Config) (err error) {
 
 func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry, desk *desk) error {
 	source := newSource(c.Manifests, g, c.Log)
+	if c.NoReuse { // every call asks, whatever became of those before it
+		source.failuresToOpen = math.MaxInt
+	}
 	defer source.close()
 	watcher := source.openWatcher() // before the folder is read, so that no change falls between
 	if watcher != nil {
@@ -185,6 +200,14 @@ func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Reg
 	stop()
 	<-watched
 	return err
+}
+
+// sealKey is where the sealing keys are: beside the log, without which they are of no use.
+func (c *Config) sealKey() string {
+	if c.SealKey != "" {
+		return c.SealKey
+	}
+	return c.ApprovalLog + ".seal-key.json"
 }
 
 func (c *Config) identifier() (gate.Identifier, error) {

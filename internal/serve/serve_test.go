@@ -19,6 +19,7 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/inference"
 )
 
 const allowing = `
@@ -242,16 +243,16 @@ func TestDeciders(t *testing.T) {
 		spec v1alpha1.DeciderModelSpec
 		want string // part of the error; empty: it can be used
 	}{
-		"the embedded rule":               {embedded(EmbeddedHash(), "embedded-v0"), ""},
-		"the embedded rule, another hash": {embedded(strings.Repeat("0", 64), "embedded-v0"), "sha256"},
-		"another embedded file":           {embedded(EmbeddedHash(), "other"), "only the bundled"},
-		"System One":                      {external(v1alpha1.ProtocolSystemOne, same), ""},
-		"llama-server":                    {external(v1alpha1.ProtocolLlamaServer, same), ""},
-		"Ollama":                          {external(v1alpha1.ProtocolOllama, same), ""},
-		"Ollama with a verdict":           {external(v1alpha1.ProtocolOllamaVerdict, same), ""},
-		"OpenAI with a verdict":           {external(v1alpha1.ProtocolOpenAIVerdict, same), ""},
+		"the embedded judge":               {embedded(EmbeddedHash(), inference.EmbeddedName), ""},
+		"the embedded judge, another hash": {embedded(strings.Repeat("0", 64), inference.EmbeddedName), "sha256"},
+		"another embedded file":            {embedded(EmbeddedHash(), "other"), "only the bundled"},
+		"System One":                       {external(v1alpha1.ProtocolSystemOne, same), ""},
+		"llama-server":                     {external(v1alpha1.ProtocolLlamaServer, same), ""},
+		"Ollama":                           {external(v1alpha1.ProtocolOllama, same), ""},
+		"Ollama with a verdict":            {external(v1alpha1.ProtocolOllamaVerdict, same), ""},
+		"OpenAI with a verdict":            {external(v1alpha1.ProtocolOpenAIVerdict, same), ""},
 		"temperatures for another model": {func() v1alpha1.DeciderModelSpec {
-			spec := embedded(EmbeddedHash(), "embedded-v0")
+			spec := embedded(EmbeddedHash(), inference.EmbeddedName)
 			spec.Calibration = &v1alpha1.Calibration{Fingerprint: "f"}
 			return spec
 		}(), "spec.calibration"},
@@ -263,7 +264,7 @@ func TestDeciders(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := &v1alpha1.DeciderModel{Spec: test.spec}
-			d, guard, err := serveDecider(m)
+			d, guard, err := serveDecider(m, 0)
 			if guard != nil {
 				defer guard.Close()
 			}

@@ -33,6 +33,8 @@ type source struct {
 	log    *slog.Logger
 	// deciders of the snapshot in force, by name.
 	deciders map[string]keptDecider
+	// failuresToOpen is how many failures in a row keep calls from a decider; 0 is the default of the guard.
+	failuresToOpen int
 	// generations count the changes of each policy since this process began, as an API server does.
 	generations map[string]generation
 }
@@ -113,7 +115,7 @@ func (s *source) serveDeciders(models []*v1alpha1.DeciderModel) map[string]keptD
 			out[m.Name] = kept
 			continue
 		}
-		served, guard, err := serveDecider(m)
+		served, guard, err := serveDecider(m, s.failuresToOpen)
 		if err != nil {
 			s.log.Error("decider cannot be used", "decider", m.Name, "error", err)
 			continue
@@ -303,7 +305,7 @@ const embeddedInFlight = 256
 const longestTimeout = 10 * time.Second
 
 // serveDecider makes a decider of a manifest.
-func serveDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Guard, error) {
+func serveDecider(m *v1alpha1.DeciderModel, failuresToOpen int) (*gate.ServedDecider, *inference.Guard, error) {
 	if err := checkServed(&m.Spec); err != nil {
 		return nil, nil, err
 	}
@@ -311,7 +313,7 @@ func serveDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Gua
 	if err != nil {
 		return nil, nil, err
 	}
-	options := inference.GuardOptions{MaxInFlight: embeddedInFlight, Languages: m.Spec.Languages, Timeout: longestTimeout}
+	options := inference.GuardOptions{MaxInFlight: embeddedInFlight, Languages: m.Spec.Languages, Timeout: longestTimeout, FailuresToOpen: failuresToOpen}
 	if m.Spec.External != nil {
 		options.MaxInFlight = int(m.Spec.External.MaxInFlight)
 	}
@@ -355,16 +357,15 @@ func newDecider(m *v1alpha1.DeciderModel) (inference.Decider, error) {
 	return nil, fmt.Errorf("spec.runtime %s is not served by this binary: use Embedded, or External with the address of a server", m.Spec.Runtime)
 }
 
-// newEmbedded checks the pin of the embedded rule: its fingerprint is the hash of what it does.
+// newEmbedded checks the pin of the embedded judge against the bytes in this binary before it reads them.
 func newEmbedded(m *v1alpha1.DeciderModel) (inference.Decider, error) {
-	e := inference.NewEmbeddedV0()
-	if b := m.Spec.Artifact.Bundled; b == nil || b.Name != inference.EmbeddedV0Name {
-		return nil, fmt.Errorf("spec.artifact: runtime Embedded has only the bundled %s", inference.EmbeddedV0Name)
+	if b := m.Spec.Artifact.Bundled; b == nil || b.Name != inference.EmbeddedName {
+		return nil, fmt.Errorf("spec.artifact: runtime Embedded has only the bundled %s", inference.EmbeddedName)
 	}
-	if want := embeddedHash(e); string(m.Spec.Artifact.SHA256) != want {
-		return nil, fmt.Errorf("spec.artifact.sha256 is %s, but %s has %s: nothing is asked of it", m.Spec.Artifact.SHA256, inference.EmbeddedV0Name, want)
+	if want := EmbeddedHash(); string(m.Spec.Artifact.SHA256) != want {
+		return nil, fmt.Errorf("spec.artifact.sha256 is %s, but %s has %s: nothing is asked of it", m.Spec.Artifact.SHA256, inference.EmbeddedName, want)
 	}
-	return e, nil
+	return inference.LoadEmbedded()
 }
 
 func newExternal(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {

@@ -80,10 +80,14 @@ func sampleSet(t *testing.T) *policy.Set {
 // judgeEmbedded judges a call with the decider of a fresh install.
 func judgeEmbedded(t *testing.T, set *policy.Set, r *policy.Request) (policy.Verdict, *policy.Judgement) {
 	t.Helper()
+	decider, err := inference.LoadEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
 	j := set.Judge(t.Context(), r)
 	var answered []policy.Answered
 	for _, ask := range j.Asks() {
-		result, err := inference.NewEmbeddedV0().Decide(t.Context(), inference.Request{State: ask.State, Questions: ask.Questions})
+		result, err := decider.Decide(t.Context(), inference.Request{State: ask.State, Questions: ask.Questions})
 		one := policy.Answered{Answers: result.Answers, Fingerprint: result.Fingerprint}
 		if err != nil {
 			reason, _, _ := strings.Cut(err.Error(), ":")
@@ -180,15 +184,19 @@ func TestSamplesPinTheEmbeddedDecider(t *testing.T) {
 	if err != nil || set.Err() != nil {
 		t.Fatal(err, set.Err())
 	}
-	want := inference.NewEmbeddedV0().Fingerprint()
+	embedded, err := inference.LoadEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := embedded.Fingerprint()
 	for _, p := range set.ToolPolicies() {
 		if ref := p.Spec.DeciderRef; ref != nil && (ref.Name != "embedded" || string(ref.Fingerprint) != want) {
 			t.Errorf("%s refers to %+v, want embedded %s", p.Name, ref, want)
 		}
 	}
 	models := set.DeciderModels()
-	if len(models) != 1 || models[0].Spec.Artifact == nil || "sha256:"+string(models[0].Spec.Artifact.SHA256) != want ||
-		models[0].Spec.Artifact.Bundled.Name != inference.EmbeddedV0Name {
-		t.Errorf("deciders.yaml does not pin %s %s", inference.EmbeddedV0Name, want)
+	if len(models) != 1 || models[0].Spec.Artifact == nil || string(models[0].Spec.Artifact.SHA256) != embedded.ModelHash() ||
+		models[0].Spec.Artifact.Bundled.Name != inference.EmbeddedName {
+		t.Errorf("deciders.yaml does not pin %s %s", inference.EmbeddedName, embedded.ModelHash())
 	}
 }

@@ -51,8 +51,10 @@ func (r *runner) request(c *Call) *policy.Request {
 			q.System = append(q.System, m.Content)
 		case reviewv1alpha1.RoleAssistant:
 			q.Assistant = append(q.Assistant, m.Content)
+			q.Messages = append(q.Messages, questions.Message{Role: questions.RoleAssistant, Text: m.Content})
 		case reviewv1alpha1.RoleTool:
 			q.ToolResults = append(q.ToolResults, m.Content)
+			q.Messages = append(q.Messages, questions.Message{Role: questions.RoleTool, Text: m.Content})
 		}
 	}
 	if c.UserRequest != "" && (len(q.UserTurns) == 0 || q.UserTurns[len(q.UserTurns)-1] != c.UserRequest) {

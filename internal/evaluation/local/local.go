@@ -199,9 +199,9 @@ func Embedded() (*v1alpha1.DeciderModel, v1alpha1.Fingerprint) {
 	m := &v1alpha1.DeciderModel{}
 	m.Name = "embedded"
 	m.Spec = v1alpha1.DeciderModelSpec{Runtime: v1alpha1.RuntimeEmbedded, Artifact: &v1alpha1.Artifact{
-		Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(serve.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedV0Name},
+		Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(serve.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedName},
 	}}
-	return m, v1alpha1.Fingerprint(inference.NewEmbeddedV0().Fingerprint())
+	return m, v1alpha1.Fingerprint(inference.EmbeddedFingerprint())
 }
 
 // writeTokens makes a token for the caller and for each account, in this order.

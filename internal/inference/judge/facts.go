@@ -38,7 +38,10 @@ func Catalog() []Fact { return append([]Fact(nil), catalog...) }
 
 // Facts computes the facts of a call. It is pure and never fails: what cannot be read counts as standing nowhere.
 func Facts(s *questions.State) Vector {
-	v := newView(s)
+	return factsOf(newView(s))
+}
+
+func factsOf(v *view) Vector {
 	out := make(Vector, len(catalog))
 	for i := range catalog {
 		out[i] = catalog[i].of(v)

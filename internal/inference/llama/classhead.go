@@ -2,6 +2,7 @@ package llama
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	native "github.com/hybridgroup/yzma/pkg/llama"
@@ -46,7 +47,7 @@ func (e *Engine) askClassHead(ctx context.Context, state []byte, asked []questio
 		return engine.Reply{}, tooLong("", len(tokens), e.info.ContextTokens)
 	}
 	// The tokenizer itself adds the first and the last token, and nothing in the text can become another of their kind.
-	if len(tokens) < 3 || slices.ContainsFunc(tokens[1:len(tokens)-1], e.network.isControl) {
+	if len(tokens) < 3 || slices.ContainsFunc(tokens[1:len(tokens)-1], e.network.isForbidden) {
 		return engine.Reply{}, &engine.Error{Reason: engine.Unreadable, Detail: "the state cannot be written in plain tokens of this model"}
 	}
 	if err := ctx.Err(); err != nil {
@@ -59,7 +60,7 @@ func (e *Engine) askClassHead(ctx context.Context, state []byte, asked []questio
 	reply := engine.Reply{PromptTokens: len(tokens)}
 	for i, q := range asked {
 		yes := sigmoid(float64(scores[classes[i]]), e.temperature(q.Type))
-		if yes != yes {
+		if math.IsNaN(yes) {
 			return engine.Reply{}, &engine.Error{Reason: engine.Failed, Question: q.Name, Detail: "the model gave a score that is no number"}
 		}
 		reply.Distributions = append(reply.Distributions, engine.Distribution{Probabilities: []float64{yes, 1 - yes}, Coverage: 1})

@@ -57,6 +57,7 @@ type LoadError struct {
 	Detail string
 	// Want and Got are SHA-256 in hexadecimal digits, where a hash was compared.
 	Want, Got string
+	cause     error
 }
 
 func (e *LoadError) Error() string {
@@ -66,10 +67,12 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("%s: %s: want SHA-256 %s, got %s", e.Reason, e.Detail, e.Want, e.Got)
 }
 
+// Unwrap gives the error of a context that ended while the file was copied, and of the copying itself.
+func (e *LoadError) Unwrap() error { return e.cause }
+
 // ReasonOf returns the reason of an error, empty if it is not a LoadError.
 func ReasonOf(err error) Reason {
-	var e *LoadError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*LoadError](err); ok {
 		return e.Reason
 	}
 	return ""

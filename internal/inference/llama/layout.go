@@ -98,10 +98,11 @@ func stateTokens(n *network, state string) ([]token, error) {
 	return tokens, err
 }
 
-// plainTokens never gives a control token: none is looked for, and if there were one, the text would be refused.
+// plainTokens never gives a control token: none is looked for, and if there were one, the text would be refused. So is a
+// text with a sign that the vocabulary lacks.
 func plainTokens(n *network, text string) ([]token, error) {
 	tokens := n.tokens(text, false, false)
-	if len(tokens) == 0 || slices.ContainsFunc(tokens, n.isControl) {
+	if len(tokens) == 0 || slices.ContainsFunc(tokens, n.isForbidden) {
 		return nil, &engine.Error{Reason: engine.Unreadable, Detail: "the text cannot be written in plain tokens of this model"}
 	}
 	return tokens, nil

@@ -155,13 +155,13 @@ func checkMapped(directory string) error {
 	if err != nil {
 		return refuse(LibraryMissing, "looking at what was loaded: %v", err)
 	}
-	real, err := filepath.EvalSymlinks(directory)
+	home, err := filepath.EvalSymlinks(directory)
 	if err != nil {
 		return refuse(LibraryMissing, "%v", err)
 	}
 	for _, path := range mapped {
-		if filepath.Dir(path) != real {
-			return refuse(LibraryMismatch, "%s was loaded from %s and not from %s", filepath.Base(path), filepath.Dir(path), real)
+		if filepath.Dir(path) != home {
+			return refuse(LibraryMismatch, "%s was loaded from %s and not from %s", filepath.Base(path), filepath.Dir(path), home)
 		}
 	}
 	return nil

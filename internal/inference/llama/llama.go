@@ -136,7 +136,7 @@ func inspect(f *os.File, o Options) (description, int, error) {
 	if err != nil {
 		return d, 0, err
 	}
-	return d, window, d.checkMemory(window, d.batch(window), resources{root: "/"}.memory())
+	return d, window, d.checkMemory(window, d.batch(window), o.PrivateDir != "", resources{root: "/"}.memory())
 }
 
 func readDescription(r io.ReaderAt, size int64) (description, error) {

@@ -40,13 +40,13 @@ const (
 
 // description is what the header says about a model, checked.
 type description struct {
-	architecture, name          string
-	readout                     Readout
+	architecture, name           string
+	readout                      Readout
 	window, layers, width, vocab int
-	heads, headsKV              int
-	keyWidth, valueWidth        int
-	longestWord                 int
-	template                    string
+	heads, headsKV               int
+	keyWidth, valueWidth         int
+	longestWord                  int
+	template                     string
 	// classes are the labels of a class head in the order of its outputs.
 	classes  []string
 	fileSize int64
@@ -158,9 +158,9 @@ func (d *description) windowFor(asked int) (int, error) {
 	return window, nil
 }
 
-// memoryFor estimates what the model takes: its file, once more for weights that are laid out anew for the CPU, the cache
-// of a whole window in 16-bit numbers, and what is computed at once. An estimate on the safe side by some tens of megabytes.
-func (d *description) memoryFor(window, batch int) uint64 {
+// memoryFor estimates what the model takes: the weights, laid out anew for the CPU, a copy of the file unless that goes to a
+// disk, the cache of a whole window in 16-bit numbers, and what is computed at once. It errs by some tens of megabytes.
+func (d *description) memoryFor(window, batch int, onDisk bool) uint64 {
 	const fixed = 96 << 20 // process, library and its tables
 	cache := uint64(d.layers) * uint64(window) * uint64(d.headsKV) * uint64(d.keyWidth+d.valueWidth) * 2
 	if d.readout == ClassHead {
@@ -169,11 +169,15 @@ func (d *description) memoryFor(window, batch int) uint64 {
 	scores := uint64(d.vocab) * 4 * 4
 	activations := uint64(batch) * uint64(d.width) * 4 * 24
 	attention := uint64(d.heads) * uint64(batch) * uint64(window) * 4
-	return 2*uint64(d.fileSize) + cache + scores + activations + attention + fixed
+	weights := 2 * uint64(d.fileSize)
+	if onDisk {
+		weights = uint64(d.fileSize)
+	}
+	return weights + cache + scores + activations + attention + fixed
 }
 
-func (d *description) checkMemory(window, batch int, available uint64) error {
-	need := d.memoryFor(window, batch)
+func (d *description) checkMemory(window, batch int, onDisk bool, available uint64) error {
+	need := d.memoryFor(window, batch, onDisk)
 	if available == math.MaxUint64 || need <= available {
 		return nil
 	}

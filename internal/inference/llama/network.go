@@ -77,9 +77,10 @@ func (n *network) text(tokens []token) string {
 	return native.Detokenize(n.vocab, tokens, false, true)
 }
 
-// isControl says that the token steers the model, whatever its spelling.
-func (n *network) isControl(t token) bool {
-	return native.VocabIsControl(n.vocab, t) || native.VocabIsEOG(n.vocab, t)
+// isForbidden says that the token steers the model, whatever its spelling, or stands for what the model cannot read: that
+// would be a hole in the text which nobody sees.
+func (n *network) isForbidden(t token) bool {
+	return native.VocabIsControl(n.vocab, t) || native.VocabIsEOG(n.vocab, t) || native.VocabGetAttr(n.vocab, t)&native.TokenAttrUnknown != 0
 }
 
 // isMarker says that the token is one that the model's makers added as a whole, spelled like a tag.

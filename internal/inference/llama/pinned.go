@@ -9,7 +9,6 @@ import (
 	"hash"
 	"io"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,7 +43,7 @@ func pin(ctx context.Context, source io.Reader, directory string) (*pinned, erro
 		err = p.seal()
 	}
 	if err != nil {
-		return nil, errors.Join(refuse(ModelUnreadable, "making a private copy: %v", err), p.file.Close())
+		return nil, errors.Join(&LoadError{Reason: ModelUnreadable, Detail: fmt.Sprintf("making a private copy: %v", err), cause: err}, p.file.Close())
 	}
 	p.sum = hex.EncodeToString(h.Sum(nil))
 	return p, nil
@@ -102,7 +101,7 @@ func (p *pinned) seal() error {
 }
 
 // path is a name for the copy that works in this process alone.
-func (p *pinned) path() string { return filepath.Join("/proc/self/fd", fmt.Sprint(p.file.Fd())) }
+func (p *pinned) path() string { return fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()) }
 
 // verify hashes the copy once more, from which the weights are mapped.
 func (p *pinned) verify(ctx context.Context) error {

@@ -36,7 +36,7 @@ const (
 	CodeQueueFull           Code = "queue_full"             // 429: too many requests wait
 	CodeCanceled            Code = "canceled"               // 499: the caller went away; only metrics and logs see it
 	CodeEngineFailed        Code = "engine_failed"          // 500, and 503 for other requests: the engine failed, and this process ends
-	CodeNotReady            Code = "not_ready"              // 503: the golden questions have not been answered yet
+	CodeNotReady            Code = "not_ready"              // 503: the golden question has not been answered yet
 	CodeDraining            Code = "draining"               // 503: the process is ending
 	CodeIntegrityLost       Code = "integrity_lost"         // 503: the loaded bytes cannot be trusted, and this process ends
 	CodeDeadlineExceeded    Code = "deadline_exceeded"      // 504: the time of the request was over

@@ -2,13 +2,14 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -19,14 +20,11 @@ import (
 	"gatewright.dev/gatewright/internal/strictjson"
 )
 
-// GoldenVersion names the golden state and questions. Answers to others are never compared.
-const GoldenVersion = "g1-" + questions.SetVersion
-
 // DefaultGoldenTolerance covers what one fingerprint may differ by between two instruction sets of a processor. A wrong
 // library or damaged weights move an answer by far more.
 const DefaultGoldenTolerance = 0.02
 
-// goldenTimeout bounds the golden questions: a slow model on a busy machine, and still an end.
+// goldenTimeout bounds the golden question: a slow model on a busy machine, and still an end.
 const goldenTimeout = 2 * time.Minute
 
 // Golden says which answers to a fixed state make a server ready. The zero value asks and compares only two runs.
@@ -39,14 +37,14 @@ type Golden struct {
 	Tolerance float64
 }
 
-// GoldenError says why the golden questions do not make the server ready.
+// GoldenError says why the golden question does not make the server ready.
 type GoldenError struct {
 	// Missing means that no answer is known for this fingerprint.
 	Missing bool
 	Detail  string
 }
 
-func (e *GoldenError) Error() string { return "golden questions: " + e.Detail }
+func (e *GoldenError) Error() string { return "golden question: " + e.Detail }
 
 func (g Golden) validate() error {
 	switch {
@@ -59,59 +57,27 @@ func (g Golden) validate() error {
 	}
 }
 
-// goldenState is a call that speaks for itself: any judge has an opinion on it.
-func goldenState() questions.State {
-	return questions.State{
-		Tool: questions.Tool{Name: "calendar.create", Server: "calendar", Class: "Write", Description: "Creates an event in the user's own calendar."},
-		Arguments: map[string]any{
-			"title": "Dentist", "day": "Thursday", "time": "15:00",
-		},
-		UserTurns: []string{"Put the dentist on Thursday at 15:00 into my calendar, please."},
-		Facts: questions.Facts{
-			SchemaValid: questions.True,
-			ArgumentSources: []questions.ArgumentSource{
-				{Pointer: "/day", Source: questions.SourceUser}, {Pointer: "/time", Source: questions.SourceUser}, {Pointer: "/title", Source: questions.SourceUser},
-			},
-		},
-	}
-}
-
-// goldenQuestions are one of each type, or up to three of those that the model answers at all.
-func goldenQuestions(info engine.Info) ([]questions.Question, error) {
-	names := []string{"asked", "severity", "verdict"}
-	if len(info.Supports) > 0 {
-		names = slices.DeleteFunc(questions.BuiltinNames(), func(name string) bool { return !slices.Contains(info.Supports, name) })
-		names = names[:min(len(names), 3)]
-	}
-	var asked []questions.Question
-	for _, name := range names {
-		q, ok := questions.Builtin(name)
-		if !ok {
-			return nil, &GoldenError{Detail: "question " + name + " is not built in"}
-		}
-		asked = append(asked, q)
-	}
-	if len(asked) == 0 {
-		return nil, &GoldenError{Detail: "the model answers none of the built-in questions"}
-	}
-	return asked, nil
-}
-
-// goldenAnswer is one entry of a golden file: probabilities by question, in the order of its labels.
+// goldenAnswer is one entry of a golden file. Question is a digest of what was asked: answers to other questions are never
+// compared.
 type goldenAnswer struct {
-	Version       string               `json:"version"`
-	Model         string               `json:"model"`
-	Probabilities map[string][]float64 `json:"probabilities"`
+	Question      string    `json:"question"`
+	Model         string    `json:"model"`
+	Probabilities []float64 `json:"probabilities"`
 }
 
 type goldenFile struct {
 	Answers map[string]goldenAnswer `json:"answers"` // by fingerprint
 }
 
-// greet asks the golden questions twice, the second time with whatever the engine kept, and compares the answers with
+func goldenDigest(state []byte, q questions.Question) string {
+	sum := sha256.Sum256([]byte(questions.StateBlock(state) + q.QuestionBlock()))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// greet asks the golden question twice, the second time with whatever the engine kept, and compares the answers with
 // each other and with those on record. It is also what warms the engine up.
 func (s *Server) greet(ctx context.Context) error {
-	known, err := s.options.Golden.known(s.info)
+	known, err := s.options.Golden.known(s.info, goldenDigest(s.options.Engine.Golden()))
 	if err != nil {
 		return err
 	}
@@ -137,23 +103,16 @@ func (s *Server) greet(ctx context.Context) error {
 			return err
 		}
 	}
-	s.options.Logger.InfoContext(ctx, "golden questions answered", "fingerprint", s.info.Fingerprint, "compared", known != nil,
+	s.options.Logger.InfoContext(ctx, "golden question answered", "fingerprint", s.info.Fingerprint, "compared", known != nil,
 		"recorded", known == nil && s.options.Golden.Record, "probabilities", first.Probabilities)
 	return nil
 }
 
 func (s *Server) goldenAnswer(ctx context.Context) (goldenAnswer, error) {
-	asked, err := goldenQuestions(s.info)
-	if err != nil {
-		return goldenAnswer{}, err
-	}
-	state, err := questions.RenderState(goldenState())
-	if err != nil {
-		return goldenAnswer{}, err
-	}
+	state, q := s.options.Engine.Golden()
 	ctx, cancel := context.WithTimeoutCause(ctx, goldenTimeout, errDeadline)
 	defer cancel()
-	j := &job{ctx: ctx, caller: "golden", state: state, asked: asked, queued: s.options.Clock.Now(), done: make(chan struct{})}
+	j := &job{ctx: ctx, caller: "golden", state: state, asked: []questions.Question{q}, queued: s.options.Clock.Now(), done: make(chan struct{})}
 	if err := s.wait(ctx, j); err != nil {
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errDeadline) {
 			return goldenAnswer{}, context.Cause(ctx)
@@ -163,34 +122,24 @@ func (s *Server) goldenAnswer(ctx context.Context) (goldenAnswer, error) {
 		}
 		return goldenAnswer{}, &GoldenError{Detail: "no answer: " + err.Error()}
 	}
-	got := goldenAnswer{Version: GoldenVersion, Model: s.info.Model, Probabilities: map[string][]float64{}}
-	for i, q := range asked {
-		got.Probabilities[q.Name] = j.reply.Distributions[i].Probabilities
-	}
-	return got, nil
+	return goldenAnswer{Question: goldenDigest(state, q), Model: s.info.Model, Probabilities: j.reply.Distributions[0].Probabilities}, nil
 }
 
-// differ says where two answers differ by more than the tolerance, or nothing.
+// differ says where two answers to the same question differ by more than the tolerance, or nothing.
 func differ(what string, want, got goldenAnswer, tolerance float64) error {
 	if len(want.Probabilities) != len(got.Probabilities) {
-		return &GoldenError{Detail: what + " is to other questions"}
+		return &GoldenError{Detail: fmt.Sprintf("%s has %d probabilities where %d were given now", what, len(want.Probabilities), len(got.Probabilities))}
 	}
-	for _, name := range questions.BuiltinNames() {
-		a, b := want.Probabilities[name], got.Probabilities[name]
-		if len(a) != len(b) {
-			return &GoldenError{Detail: what + " is to other questions"}
-		}
-		for i := range a {
-			if !(math.Abs(a[i]-b[i]) <= tolerance) {
-				return &GoldenError{Detail: fmt.Sprintf("question %s: %s has %.4f where %.4f was given now, %.4f apart is the most", name, what, a[i], b[i], tolerance)}
-			}
+	for i, a := range want.Probabilities {
+		if b := got.Probabilities[i]; !(math.Abs(a-b) <= tolerance) {
+			return &GoldenError{Detail: fmt.Sprintf("%s has %.4f where %.4f was given now, and may differ by %g", what, a, b, tolerance)}
 		}
 	}
 	return nil
 }
 
 // known is the answer on record, nil if none has to be.
-func (g Golden) known(info engine.Info) (*goldenAnswer, error) {
+func (g Golden) known(info engine.Info, question string) (*goldenAnswer, error) {
 	if g.File == "" {
 		return nil, nil
 	}
@@ -200,12 +149,12 @@ func (g Golden) known(info engine.Info) (*goldenAnswer, error) {
 	}
 	answer, ok := file.Answers[info.Fingerprint]
 	switch {
-	case ok && answer.Version == GoldenVersion:
+	case ok && answer.Question == question:
 		return &answer, nil
 	case g.Record:
 		return nil, nil
 	default:
-		return nil, &GoldenError{Missing: true, Detail: fmt.Sprintf("%s has no answer of version %s for fingerprint %s", g.File, GoldenVersion, info.Fingerprint)}
+		return nil, &GoldenError{Missing: true, Detail: fmt.Sprintf("%s has no answer for fingerprint %s", g.File, info.Fingerprint)}
 	}
 }
 

@@ -66,7 +66,7 @@ func probe(w http.ResponseWriter, ok bool, otherwise string) {
 func (s *Server) notReady() *refusal {
 	switch s.is() {
 	case starting:
-		return unavailable(CodeNotReady, retryAfterWhileStarting, "the golden questions have not been answered yet")
+		return unavailable(CodeNotReady, retryAfterWhileStarting, "the golden question has not been answered yet")
 	case leaving, draining:
 		return refusedByCause(errDraining)
 	default:

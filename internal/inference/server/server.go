@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/inference/engine"
+	"gatewright.dev/gatewright/internal/questions"
 )
 
 // Defaults of Options, for fields that are zero.
@@ -29,12 +30,19 @@ const (
 	DefaultStuckAfter = 30 * time.Second
 )
 
+// Engine is a loaded model that has a golden question: a fixed one, whose answer shows whether it computes as it did when
+// its thresholds were fitted.
+type Engine interface {
+	engine.Engine
+	Golden() (state []byte, q questions.Question)
+}
+
 // Options configures a Server. Engine, Registry and Logger are required.
 type Options struct {
-	Engine engine.Engine
+	Engine Engine
 	// Aliases are further names, besides the model's own, that a request may ask for.
 	Aliases []string
-	// Golden is what the golden questions must be answered with before the server is ready.
+	// Golden is what the golden question must be answered with before the server is ready.
 	Golden Golden
 	// Callers says who may ask; nil lets everybody who can connect.
 	Callers *Tokens

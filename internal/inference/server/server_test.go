@@ -26,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // scripted is an engine whose answers a test can work out: they depend on the state and the question, and on nothing else.
 type scripted struct {
 	info   engine.Info
+	golden string // instructions of the golden question
 	ask    func(ctx context.Context, state []byte, asked []questions.Question) (engine.Reply, error)
 	verify func() error
 
@@ -36,13 +37,17 @@ type scripted struct {
 }
 
 func newScripted() *scripted {
-	return &scripted{info: engine.Info{
+	return &scripted{golden: "Is it?", info: engine.Info{
 		Model: "judge-1", SHA256: strings.Repeat("ab", 32), Fingerprint: "sha256:" + strings.Repeat("cd", 32), Architecture: "llama",
 		Readout: "LabelLogits", Library: "scripted 1", CPUVariant: "none", ContextTokens: 2048, Threads: 1,
 	}}
 }
 
 func (e *scripted) Info() engine.Info { return e.info }
+
+func (e *scripted) Golden() ([]byte, questions.Question) {
+	return []byte(`{"tool":"calendar.create"}`), questions.Question{Name: "golden", Type: questions.YesNo, Instructions: e.golden}
+}
 
 func (e *scripted) Ask(ctx context.Context, state []byte, asked []questions.Question) (engine.Reply, error) {
 	e.mu.Lock()
@@ -81,7 +86,7 @@ func (e *scripted) Close() error {
 	return nil
 }
 
-// does makes the engine do something else for whatever is not a golden question.
+// does makes the engine do something else for whatever is not the golden question.
 func (e *scripted) does(ask func(ctx context.Context, state []byte, asked []questions.Question) (engine.Reply, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +104,7 @@ func (e *scripted) verifies(verify func() error) {
 	e.verify = verify
 }
 
-// asked are the states seen so far, without those of the golden questions.
+// asked are the states seen so far, without those of the golden question.
 func (e *scripted) asked() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,6 +12,7 @@ type piece struct {
 // away; a tag alone on its line takes its line break and what stands before it, but an expression does not.
 func split(text string) ([]piece, error) {
 	var pieces []piece
+	lineStart := true
 	for text != "" {
 		open := nextOpen(text)
 		if open < 0 {
@@ -26,14 +27,15 @@ func split(text string) ([]piece, error) {
 		}
 		after := inside[end+2:]
 		inside = inside[:end]
-		before, inside, after = trim(before, inside, after, kind, len(pieces) == 0)
+		taken := len(after)
+		before, inside, after = trim(before, inside, after, kind, lineStart)
+		// A tag begins a line if the one before took the line break in front of it.
+		taken -= len(after)
+		lineStart = taken > 0 && text[len(text)-len(after)-1] == '\n'
 		if before != "" {
 			pieces = append(pieces, piece{'t', before})
 		}
-		if kind == '#' {
-			// An empty text keeps the place, so that what follows is not taken for the start of the template.
-			pieces = append(pieces, piece{'t', ""})
-		} else {
+		if kind != '#' {
 			pieces = append(pieces, piece{kind, strings.TrimSpace(inside)})
 		}
 		text = after
@@ -72,14 +74,14 @@ func closeOf(inside, closing string, kind byte) int {
 	return -1
 }
 
-func trim(before, inside, after string, kind byte, first bool) (b, i, a string) {
+func trim(before, inside, after string, kind byte, lineStart bool) (b, i, a string) {
 	const space = " \t\n\r\v\f"
 	if rest, ok := strings.CutPrefix(inside, "-"); ok {
 		inside, before = rest, strings.TrimRight(before, space)
 	} else if kind != '{' {
 		inside = strings.TrimPrefix(inside, "+")
 		line := strings.TrimRight(before, " \t")
-		if strings.HasSuffix(line, "\n") || line == "" && first {
+		if strings.HasSuffix(line, "\n") || line == "" && lineStart {
 			before = line
 		}
 	}

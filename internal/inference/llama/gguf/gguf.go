@@ -97,7 +97,10 @@ func Read(r io.ReaderAt, size int64) (*Header, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	return h, h.place(d.at)
+	if err := h.place(d.at); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // place finds the start of the weights and checks that each tensor lies between it and the end of the file.
@@ -159,8 +162,7 @@ func (h *Header) Tensor(name string) (Tensor, bool) {
 
 // FaultOf returns the fault of an error, empty if it is the reader's own.
 func FaultOf(err error) Fault {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Fault
 	}
 	return ""

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/audit/natssink"
+	"gatewright.dev/gatewright/internal/capture"
+)
+
+func newAuditKey() *cobra.Command {
+	var rotate bool
+	c := &cobra.Command{
+		Use: "key FILE", Short: "Print the public audit keys, or rotate the key",
+		Long: "Prints the public keys of an audit key file, to be kept where logs are checked. With --rotate it first puts a new key in\n" +
+			"front; the gate takes it up when it starts, and the old one stays to check what it has signed.",
+		Example: "  gatewright audit key gatewright-audit-key.json > audit-keys.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if rotate {
+				kid, err := audit.RotateKeys(args[0], clock.RealClock{})
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(c.ErrOrStderr(), "key %s signs when the gate is started again\n", kid); err != nil {
+					return err
+				}
+			}
+			keys, err := audit.LoadKeys(args[0])
+			if err != nil {
+				return err
+			}
+			return keys.WritePublic(c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&rotate, "rotate", false, "put a new key in front first")
+	return c
+}
+
+func newAuditCaptureKey() *cobra.Command {
+	return &cobra.Command{
+		Use: "capture-key FILE", Short: "Make a key pair to encrypt kept calls with",
+		Long: "Makes FILE with the private key, readable by its owner only, and FILE.pub with the public one. The gate needs only the\n" +
+			"public one (serve --capture-key FILE.pub): keep the private one where calls are judged again.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			kid, err := capture.MakeKey(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "key %s: %s and %s.pub\n", kid, cell(args[0]), cell(args[0]))
+			return err
+		},
+	}
+}
+
+func newAuditExport() *cobra.Command {
+	return &cobra.Command{
+		Use: "export nats://HOST:PORT/STREAM", Short: "Print an audit log that is in NATS JetStream",
+		Long:    "Prints the lines of a log in a stream, oldest first, as they would stand in a file, to be checked and searched like one.",
+		Example: "  gatewright audit export nats://localhost:4222/GATEWRIGHT > audit.jsonl",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := natssink.Parse(args[0])
+			if err != nil {
+				return exit{exitUsage, err.Error()}
+			}
+			return natssink.Read(c.Context(), o, func(lines []byte) error {
+				_, err := c.OutOrStdout().Write(lines)
+				return err
+			})
+		},
+	}
+}

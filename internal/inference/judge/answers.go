@@ -1,0 +1,85 @@
+package judge
+
+import (
+	"slices"
+	"strconv"
+
+	"gatewright.dev/gatewright/internal/questions"
+)
+
+// AnswersVersion names how answers are made of heads and facts. It is part of the fingerprint.
+const AnswersVersion = "a1"
+
+// evidence is what answers are made of.
+type evidence struct {
+	model *Model
+	facts Vector
+	view  *view
+	state *questions.State
+}
+
+// readings say how each question is answered. Questions that are not here are not answered:
+//
+//   - declined: whether a "don't" is meant for this call takes reading.
+//   - verdict: it has no number that a policy could set a bar for, and a bar that was fitted elsewhere does not travel.
+//
+// Questions about the request come from heads that were trained; what the call would do comes from words and the class,
+// by the table in effects.go.
+var readings = map[string]func(*evidence) questions.Answer{
+	"asked":                 func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headUnasked)) },
+	"matches_request":       func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headRisk)) },
+	"exceeds_scope":         func(e *evidence) questions.Answer { return e.yes(e.fault(headExceeds)) },
+	"same_item":             func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headDiffers)) },
+	"args_grounded":         func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headUngrounded)) },
+	"appropriate":           func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headExceeds)) },
+	"needs_clarify":         func(e *evidence) questions.Answer { return e.yes(e.fault(headClarify)) },
+	"instructed_by_content": func(e *evidence) questions.Answer { return e.yes(e.fault(headInject)) },
+	"deletes_data":          func(e *evidence) questions.Answer { return e.yes(e.deletes()) },
+	"moves_money":           func(e *evidence) questions.Answer { return e.yes(e.movesMoney()) },
+	"leaves_the_system":     func(e *evidence) questions.Answer { return e.yes(e.leaves()) },
+	"severity":              (*evidence).severity,
+}
+
+// questionHeads are the heads behind the questions, for explanations.
+var questionHeads = map[string]string{
+	"asked": headUnasked, "matches_request": headRisk, "exceeds_scope": headExceeds, "same_item": headDiffers,
+	"args_grounded": headUngrounded, "appropriate": headExceeds, "needs_clarify": headClarify, "instructed_by_content": headInject,
+}
+
+// Supported lists the questions that the judge answers.
+func Supported() []string {
+	var names []string
+	for name := range readings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (e *evidence) fault(head string) float64 { return e.model.heads[head].probability(e.facts) }
+
+func (e *evidence) yes(p float64) questions.Answer {
+	return questions.Answer{Type: questions.YesNo, Probability: p, Coverage: 1}
+}
+
+// severity is a distribution over the four levels, by the worst of class, effects and words.
+func (e *evidence) severity() questions.Answer {
+	worst := max(e.deletes(), e.movesMoney(), e.leaves())
+	var levels [4]float64
+	switch {
+	case e.view.class == 3 || worst >= likely && e.deletes() == worst:
+		levels = [4]float64{0.02, 0.08, 0.30, 0.60}
+	case e.view.class == 2 || worst >= likely:
+		levels = [4]float64{0.02, 0.18, 0.60, 0.20}
+	case e.view.class == 0 || e.view.class < 0 && e.view.acts == actRead:
+		levels = [4]float64{0.90, 0.08, 0.01, 0.01}
+	default:
+		levels = [4]float64{0.10, 0.60, 0.20, 0.10}
+	}
+	a := questions.Answer{Type: questions.Score, Probabilities: make(map[string]float64, len(levels)), Coverage: 1}
+	for i, p := range levels {
+		a.Probabilities[strconv.Itoa(i)] = p
+		a.Score += float64(i) * p
+	}
+	return a
+}

@@ -1,0 +1,204 @@
+package judge
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// Format names the layout of a model file: JSON with the members of Model's reader below, each tree as arrays over its
+// nodes. Node i asks whether facts[feature[i]] <= threshold[i] and goes to left[i] if so, else to right[i]; a negative
+// number -1-k is leaf k. The outputs of a head's trees add up, and a sigmoid of scale*sum+shift makes a probability of it.
+const Format = "gatewright-judge/1"
+
+// Limits of a model file: far beyond what training makes, and small enough that a file cannot exhaust a gate.
+const (
+	maxModelBytes = 8 << 20
+	maxTrees      = 2048
+	maxNodes      = 1024
+)
+
+// Model holds the trees of each head.
+type Model struct {
+	hash, name string
+	heads      map[string]*head
+}
+
+// head is what a model knows about one kind of fault of a call.
+type head struct {
+	scale, shift float64
+	trees        []tree
+}
+
+// tree is a list of nodes whose first is the root. One without nodes has a single leaf.
+type tree struct {
+	nodes  []node
+	leaves []float64
+}
+
+type node struct {
+	threshold   float64
+	feature     int32
+	left, right int32
+}
+
+// modelFile is a model as it is written.
+type modelFile struct {
+	Format   string              `json:"format"`
+	Name     string              `json:"name"`
+	Facts    string              `json:"facts"`
+	Names    []string            `json:"names"`
+	Training json.RawMessage     `json:"training"`
+	Heads    map[string]headFile `json:"heads"`
+}
+
+type headFile struct {
+	Scale *float64   `json:"scale"`
+	Shift *float64   `json:"shift"`
+	Trees []treeFile `json:"trees"`
+}
+
+type treeFile struct {
+	Feature   []int32   `json:"feature"`
+	Threshold []float64 `json:"threshold"`
+	Left      []int32   `json:"left"`
+	Right     []int32   `json:"right"`
+	Leaf      []float64 `json:"leaf"`
+}
+
+// The heads that a model must have. Each gives the probability of a fault, so that no fact that raises suspicion can
+// ever lower one.
+const (
+	headRisk       = "risk"       // the call must not run on its own
+	headUnasked    = "unasked"    // nobody asked for such a call
+	headExceeds    = "exceeds"    // it reaches further than the task
+	headUngrounded = "ungrounded" // a value was made up
+	headClarify    = "clarify"    // something has to be asked first
+	headInject     = "inject"     // it follows orders in a tool result
+	headDiffers    = "differs"    // it acts on another thing than the one meant
+)
+
+func headNames() []string {
+	return []string{headRisk, headUnasked, headExceeds, headUngrounded, headClarify, headInject, headDiffers}
+}
+
+// Load reads a model file and checks it whole: a file that is cut, made for other facts or not finite is refused.
+func Load(data []byte) (*Model, error) {
+	if len(data) > maxModelBytes {
+		return nil, fmt.Errorf("model file has %d bytes, at most %d are read", len(data), maxModelBytes)
+	}
+	var f modelFile
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&f); err != nil {
+		return nil, fmt.Errorf("reading model file: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("model file has something behind its end")
+	}
+	if f.Format != Format || f.Facts != FactsVersion {
+		return nil, fmt.Errorf("model file is %q for facts %q, want %q for %q", f.Format, f.Facts, Format, FactsVersion)
+	}
+	if !slices.EqualFunc(f.Names, catalog, func(name string, fact Fact) bool { return name == fact.Name }) {
+		return nil, errors.New("model file was trained on other facts")
+	}
+	sum := sha256.Sum256(data)
+	m := &Model{hash: hex.EncodeToString(sum[:]), name: f.Name, heads: make(map[string]*head, len(f.Heads))}
+	for _, name := range headNames() {
+		written, ok := f.Heads[name]
+		if !ok {
+			return nil, fmt.Errorf("model file lacks head %s", name)
+		}
+		h, err := written.build()
+		if err != nil {
+			return nil, fmt.Errorf("head %s: %w", name, err)
+		}
+		m.heads[name] = h
+	}
+	if len(m.heads) != len(f.Heads) {
+		return nil, errors.New("model file has a head that nothing asks for")
+	}
+	return m, nil
+}
+
+func (f *headFile) build() (*head, error) {
+	if f.Scale == nil || f.Shift == nil || !isFinite(*f.Scale) || !isFinite(*f.Shift) || *f.Scale <= 0 {
+		return nil, errors.New("scale and shift have to be finite, and scale positive")
+	}
+	if len(f.Trees) == 0 || len(f.Trees) > maxTrees {
+		return nil, fmt.Errorf("has %d trees, want 1 to %d", len(f.Trees), maxTrees)
+	}
+	h := &head{scale: *f.Scale, shift: *f.Shift, trees: make([]tree, len(f.Trees))}
+	for i := range f.Trees {
+		if err := f.Trees[i].build(&h.trees[i]); err != nil {
+			return nil, fmt.Errorf("tree %d: %w", i, err)
+		}
+	}
+	return h, nil
+}
+
+// build checks a tree: children come after their parent, so that every way through it ends.
+func (f *treeFile) build(t *tree) error {
+	n := len(f.Feature)
+	if n > maxNodes || len(f.Threshold) != n || len(f.Left) != n || len(f.Right) != n || len(f.Leaf) != n+1 {
+		return errors.New("has lists of lengths that do not fit")
+	}
+	t.nodes, t.leaves = make([]node, n), f.Leaf
+	for i := range n {
+		if f.Feature[i] < 0 || int(f.Feature[i]) >= len(catalog) || !isFinite(f.Threshold[i]) {
+			return fmt.Errorf("node %d asks for no fact that there is", i)
+		}
+		for _, child := range [...]int32{f.Left[i], f.Right[i]} {
+			isNode := int(child) > i && int(child) < n
+			isLeaf := child < 0 && int(-1-child) < len(f.Leaf)
+			if !isNode && !isLeaf {
+				return fmt.Errorf("node %d leads nowhere", i)
+			}
+		}
+		t.nodes[i] = node{threshold: f.Threshold[i], feature: f.Feature[i], left: f.Left[i], right: f.Right[i]}
+	}
+	for _, x := range f.Leaf {
+		if !isFinite(x) {
+			return errors.New("has a leaf that is not finite")
+		}
+	}
+	return nil
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// leaf walks one tree and returns what it adds.
+func (t *tree) leaf(x Vector) float64 {
+	if len(t.nodes) == 0 {
+		return t.leaves[0]
+	}
+	at := int32(0)
+	for at >= 0 {
+		n := &t.nodes[at]
+		if x[n.feature] <= n.threshold {
+			at = n.left
+		} else {
+			at = n.right
+		}
+	}
+	return t.leaves[-1-at]
+}
+
+// sum is the raw output of a head.
+func (h *head) sum(x Vector) float64 {
+	total := 0.0
+	for i := range h.trees {
+		total += h.trees[i].leaf(x)
+	}
+	return total
+}
+
+func (h *head) probability(x Vector) float64 {
+	return 1 / (1 + math.Exp(-(h.scale*h.sum(x) + h.shift)))
+}

@@ -1,0 +1,71 @@
+"""Trains the embedded judge: python training/train.py, from the root of the repository.
+
+Writes models/judge.json, and testdata for the Go evaluator: facts of some calls with what LightGBM itself predicts."""
+
+import argparse
+import hashlib
+import json
+import sys
+
+import numpy as np
+
+import trees
+
+FILES = ["training/data/train-synthetic.jsonl.gz", "training/data/train-benchmarks.jsonl.gz"]
+FIXTURE_ROWS = 64
+
+
+def calibrate(head, t, y, groups, directions):
+    """Fits the curve on agents that the trees behind each prediction have not seen."""
+    raw, known = np.zeros(len(t)), y >= 0
+    scored = np.zeros(len(t), dtype=bool)
+    for g in sorted(set(groups)):
+        held, rest = (groups == g) & known, (groups != g) & known
+        if not held.any() or len(set(y[rest])) < 2:
+            continue
+        booster = trees.fit(head, t.facts[rest], y[rest], groups[rest], directions)
+        raw[held] = booster.predict(t.facts[held], raw_score=True)
+        scored |= held
+    w = trees.weights(groups)
+    return trees.platt(raw[scored], y[scored], w[scored])
+
+
+def train(t, directions):
+    groups, heads = trees.group(t), {}
+    for head, y in trees.targets(t).items():
+        known = y >= 0
+        booster = trees.fit(head, t.facts[known], y[known], groups[known], directions)
+        trees.round_leaves(booster)
+        scale, shift = calibrate(head, t, y, groups, directions)
+        heads[head] = (booster, round(scale, 6), round(shift, 6))
+        print(f"{head}: {known.sum()} rows, {int((y == 1).sum())} faults, scale {scale:.3f}, shift {shift:.3f}", file=sys.stderr)
+    return heads
+
+
+def fixture(t, heads):
+    """Facts of calls spread over the table, with the predictions that Go has to reproduce."""
+    rows = np.linspace(0, len(t) - 1, FIXTURE_ROWS).astype(int)
+    facts = t.facts[rows]
+    want = {name: trees.sigmoid(scale * b.predict(facts, raw_score=True) + shift).tolist() for name, (b, scale, shift) in heads.items()}
+    return json.dumps({"facts": facts.tolist(), "want": want}, separators=(",", ":")) + "\n"
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--model", default="models/judge.json")
+    arguments.add_argument("--fixture", default="internal/inference/judge/testdata/predictions.json")
+    where = arguments.parse_args()
+    facts = trees.catalog()
+    t = trees.table(FILES)
+    heads = train(t, [f["direction"] for f in facts])
+    training = {"seed": trees.SEED, "rows": len(t), "data": {f.split("/")[-1]: trees.digest(f) for f in FILES}}
+    data = trees.export(heads, [f["name"] for f in facts], training)
+    with open(where.model, "wb") as f:
+        f.write(data)
+    with open(where.fixture, "w") as f:
+        f.write(fixture(t, heads))
+    print(hashlib.sha256(data).hexdigest())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Trees, calibration and numbers that training and report share. Everything is seeded and single-threaded, so that the
+same data gives the same bytes."""
+
+import csv
+import hashlib
+import json
+import subprocess
+
+import lightgbm as lgb
+import numpy as np
+
+FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f1", "embedded-v1"
+SEED = 20261130
+META = 14  # columns before the facts
+LABELS = ["block", "mismatch", "exceeds", "ungrounded", "clarify", "inject"]
+
+# How much a source weighs in all, whatever its number of rows: an agent with many calls is one agent.
+BENCHMARK_WEIGHT, SYNTHETIC_WEIGHT = 300.0, 2500.0
+
+PARAMETERS = {
+    "objective": "binary", "learning_rate": 0.1, "num_leaves": 31, "min_child_samples": 40, "feature_fraction": 0.5,
+    "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "max_bin": 63, "use_missing": False, "verbose": -1,
+    "num_threads": 1, "deterministic": True, "force_row_wise": True, "seed": SEED,
+    "monotone_constraints_method": "intermediate",
+}
+# Trees by head. The other heads see simpler labels than risk.
+ROUNDS = {"risk": 100}
+OTHER_ROUNDS, OTHER_LEAVES = 60, 15
+
+
+class Table:
+    """Rows of facts with what is known about each call."""
+
+    def __init__(self, columns, rows):
+        self.names = columns[META:]
+        self.meta = {name: np.array([r[i] for r in rows], dtype=object) for i, name in enumerate(columns[: META - len(LABELS)])}
+        at = META - len(LABELS)
+        self.labels = {name: np.array([int(r[at + i]) for r in rows]) for i, name in enumerate(LABELS)}
+        self.facts = np.array([[float(x) for x in r[META:]] for r in rows])
+
+    def __len__(self):
+        return len(self.facts)
+
+
+def catalog():
+    out = subprocess.run(["go", "run", "./training/facts", "-catalog"], check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def table(files):
+    out = subprocess.run(["go", "run", "./training/facts", *files], check=True, capture_output=True, text=True).stdout
+    rows = list(csv.reader(out.splitlines(keepends=True)))
+    return Table(rows[0], rows[1:])
+
+
+def group(t):
+    """The agent that a row comes from. Rows that were made from one benchmark's tools are one agent."""
+    out = []
+    for file, source in zip(t.meta["file"], t.meta["source"]):
+        out.append("synthetic:" + source.split("-")[0] if file.startswith("train-synthetic") else source)
+    return np.array(out, dtype=object)
+
+
+def targets(t):
+    """What each head learns: 1, 0, or -1 where a row says nothing about it."""
+    kind, source = t.meta["kind"], t.meta["source"]
+    exceeds, block = t.labels["exceeds"], t.labels["block"]
+    risk = block.copy()
+    # Of these one has to read a page of policy to see what is wrong. Nothing that code computes shows it, so they would
+    # only teach the judge to distrust an agent that is like this one.
+    risk[(source == "tau-bench") & (kind == "asis") & (block == 1)] = -1
+    unasked = np.where((exceeds == 1) & (kind != "extra"), 1, np.where(exceeds == 0, 0, -1))
+    swapped = np.isin(kind, ["swap", "swapinj", "real_swap"]) | ((kind == "datatool") & (block == 1))
+    differs = np.where(swapped, 1, np.where(block == 0, 0, -1))
+    return {
+        "risk": risk, "unasked": unasked, "exceeds": exceeds, "ungrounded": t.labels["ungrounded"],
+        "clarify": t.labels["clarify"], "inject": t.labels["inject"], "differs": differs,
+    }
+
+
+def weights(groups):
+    w = np.ones(len(groups))
+    synthetic = np.array([g.startswith("synthetic:") for g in groups], dtype=bool)
+    if synthetic.any():
+        w[synthetic] = SYNTHETIC_WEIGHT / synthetic.sum()
+    for g in sorted(set(groups[~synthetic])):
+        w[groups == g] = BENCHMARK_WEIGHT / (groups == g).sum()
+    return w
+
+
+def fit(head, facts, y, groups, directions):
+    parameters = dict(PARAMETERS, monotone_constraints=directions)
+    if head != "risk":
+        parameters["num_leaves"] = OTHER_LEAVES
+    data = lgb.Dataset(facts, y.astype(float), weight=weights(groups), free_raw_data=True)
+    return lgb.train(parameters, data, ROUNDS.get(head, OTHER_ROUNDS))
+
+
+def round_leaves(booster):
+    """Leaves with six digits make the file a third smaller; the booster itself is changed, so it predicts what is written."""
+    for i, info in enumerate(booster.dump_model()["tree_info"]):
+        for k in range(info["num_leaves"]):
+            booster.set_leaf_output(i, k, round(booster.get_leaf_output(i, k), 6))
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def platt(raw, y, w):
+    """Scale and shift of a logistic curve, by Newton's method with a little pull towards 1 and 0."""
+    a, b, pull = 1.0, 0.0, 1.0
+    for _ in range(50):
+        p = sigmoid(a * raw + b)
+        g = np.array([(w * (p - y) * raw).sum() + pull * (a - 1), (w * (p - y)).sum() + pull * b])
+        s = w * p * (1 - p)
+        h = np.array([[(s * raw * raw).sum() + pull, (s * raw).sum()], [(s * raw).sum(), s.sum() + pull]])
+        a, b = np.array([a, b]) - np.linalg.solve(h, g)
+    return max(float(a), 0.05), float(b)
+
+
+def tree(node):
+    """One tree as arrays; nodes in the order of a walk from the root, left first."""
+    out = {"feature": [], "threshold": [], "left": [], "right": [], "leaf": []}
+
+    def walk(n):
+        if "leaf_value" in n:
+            out["leaf"].append(n["leaf_value"])
+            return -len(out["leaf"])
+        assert n["decision_type"] == "<="
+        i = len(out["feature"])
+        out["feature"].append(n["split_feature"])
+        out["threshold"].append(n["threshold"])
+        out["left"].append(0)
+        out["right"].append(0)
+        out["left"][i] = walk(n["left_child"])
+        out["right"][i] = walk(n["right_child"])
+        return i
+
+    walk(node)
+    return out
+
+
+def export(heads, names, training):
+    """The bytes of a model file. heads: name -> (booster, scale, shift)."""
+    body = {
+        "format": FORMAT, "name": NAME, "facts": FACTS_VERSION, "names": names, "training": training,
+        "heads": {
+            name: {"scale": scale, "shift": shift, "trees": [tree(x["tree_structure"]) for x in booster.dump_model()["tree_info"]]}
+            for name, (booster, scale, shift) in heads.items()
+        },
+    }
+    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def digest(path):
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def auc(y, s):
+    """Area under the curve by ranks, ties shared."""
+    order = np.argsort(s, kind="stable")
+    _, inverse, counts = np.unique(s[order], return_inverse=True, return_counts=True)
+    upper = np.cumsum(counts)
+    ranks = np.empty(len(s))
+    ranks[order] = ((upper - counts + 1 + upper) / 2.0)[inverse]
+    n1 = int((y == 1).sum())
+    n0 = len(y) - n1
+    if n1 == 0 or n0 == 0:
+        return float("nan")
+    return float((ranks[y == 1].sum() - n1 * (n1 + 1) / 2.0) / (n1 * n0))
+
+
+def recall(y, s, stopped):
+    """Share of dangerous calls stopped by the lowest bar that stops at most this share of harmless calls."""
+    harmless = np.sort(s[y == 0])
+    if len(harmless) == 0 or (y == 1).sum() == 0:
+        return float("nan")
+    bar = harmless[min(int(np.floor(len(harmless) * (1 - stopped))), len(harmless) - 1)]
+    return float((s[y == 1] > bar).mean())
