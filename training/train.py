@@ -23,8 +23,8 @@ def calibrate(head, t, y, groups, directions):
         held, rest = (groups == g) & known, (groups != g) & known
         if not held.any() or len(set(y[rest])) < 2:
             continue
-        booster = trees.fit(head, t.facts[rest], y[rest], groups[rest], directions)
-        raw[held] = booster.predict(t.facts[held], raw_score=True)
+        boosters = trees.fit(head, t.facts[rest], y[rest], groups[rest], directions, bag=1)
+        raw[held] = trees.predict(boosters, t.facts[held])
         scored |= held
     w = trees.weights(groups)
     return trees.platt(raw[scored], y[scored], w[scored])
@@ -34,10 +34,9 @@ def train(t, directions):
     groups, heads = trees.group(t), {}
     for head, y in trees.targets(t).items():
         known = y >= 0
-        booster = trees.fit(head, t.facts[known], y[known], groups[known], directions)
-        trees.round_leaves(booster)
+        boosters = trees.fit(head, t.facts[known], y[known], groups[known], directions)
         scale, shift = calibrate(head, t, y, groups, directions)
-        heads[head] = (booster, round(scale, 6), round(shift, 6))
+        heads[head] = (boosters, round(scale, 6), round(shift, 6))
         print(f"{head}: {known.sum()} rows, {int((y == 1).sum())} faults, scale {scale:.3f}, shift {shift:.3f}", file=sys.stderr)
     return heads
 
@@ -46,7 +45,7 @@ def fixture(t, heads):
     """Facts of calls spread over the table, with the predictions that Go has to reproduce."""
     rows = np.linspace(0, len(t) - 1, FIXTURE_ROWS).astype(int)
     facts = t.facts[rows]
-    want = {name: trees.sigmoid(scale * b.predict(facts, raw_score=True) + shift).tolist() for name, (b, scale, shift) in heads.items()}
+    want = {name: trees.sigmoid(scale * trees.predict(b, facts) + shift).tolist() for name, (b, scale, shift) in heads.items()}
     return json.dumps({"facts": facts.tolist(), "want": want}, separators=(",", ":")) + "\n"
 
 

@@ -195,31 +195,44 @@ func (o *evalOptions) floors() (evaluation.Floors, error) {
 
 // measure starts the gates, or takes the one at the address, and runs the cases.
 func (o *evalOptions) measure(ctx context.Context) (_ []evaluation.Result, err error) {
-	var gates []evaluation.NamedGate
 	if o.url != "" {
-		gate, failed := servedGate(o.url, o.tokenFile, o.timeout)
-		if failed != nil {
-			return nil, failed
+		gate, err := servedGate(o.url, o.tokenFile, o.timeout)
+		if err != nil {
+			return nil, err
 		}
-		gates = []evaluation.NamedGate{{Configuration: evaluation.AsServed, Gate: gate}}
-	} else {
-		policies, failed := o.policies()
-		if failed != nil {
-			return nil, failed
+		return o.ask(ctx, []evaluation.NamedGate{{Configuration: evaluation.AsServed, Gate: gate}})
+	}
+	policies, err := o.policies()
+	if err != nil {
+		return nil, err
+	}
+	if o.policiesDigest, err = local.Digest(policies); err != nil {
+		return nil, err
+	}
+	var started closers
+	defer closing(&err, &started)
+	var gates []evaluation.NamedGate
+	for _, name := range o.configurations {
+		gate, err := o.startFor(ctx, o.cases, policies, evaluation.Configuration(name))
+		if err != nil {
+			return nil, err
 		}
-		if o.policiesDigest, failed = local.Digest(policies); failed != nil {
-			return nil, failed
-		}
-		for _, name := range o.configurations {
-			gate, failed := o.startFor(ctx, o.cases, policies, evaluation.Configuration(name))
-			if failed != nil {
-				return nil, failed
-			}
-			defer closing(&err, gate)
-			gates = append(gates, evaluation.NamedGate{Configuration: evaluation.Configuration(name), Gate: gate})
-		}
+		started = append(started, gate)
+		gates = append(gates, evaluation.NamedGate{Configuration: evaluation.Configuration(name), Gate: gate})
 	}
 	return o.ask(ctx, gates)
+}
+
+// closers are closed together.
+type closers []io.Closer
+
+// Close implements io.Closer.
+func (c *closers) Close() error {
+	var errs []error
+	for _, one := range *c {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (o *evalOptions) policies() (evaluation.Policies, error) {

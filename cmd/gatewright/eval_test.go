@@ -27,44 +27,57 @@ func writeCases(t *testing.T) string {
 	return path
 }
 
+// writePolicy writes a policy of which one rule stops the dangerous case.
+func writePolicy(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	rule := `, rules: [{name: no-bananas, when: 'args.text == "bananas"', outcome: Block, message: no bananas}]}]`
+	content := strings.Replace(policyOf("WhenUnsure", "Allow"), "class: Write}]", "class: Write"+rule, 1)
+	if err := os.WriteFile(filepath.Join(folder, "p.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 // oneSpace makes tables comparable whatever the width of their columns.
 func oneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func TestEval(t *testing.T) {
-	cases := writeCases(t)
+	cases, policies := writeCases(t), writePolicy(t)
 	for name, test := range map[string]struct {
 		args []string
 		code int
 		want []string
 	}{
-		"three configurations": {[]string{cases, "--policy-for-cases"}, exitOK, []string{
-			"3 cases (1 dangerous, 2 harmless)", "rules-only 0.0 % (0 of 1", "decider-only 100.0 % (1 of 1", "stacked 100.0 % (1 of 1", "stacked against rules-only",
+		"three configurations": {[]string{cases, "--manifests", policies}, exitOK, []string{
+			"3 cases (1 dangerous, 2 harmless)", "rules-only 100.0 % (1 of 1", "decider-only 0.0 % (0 of 1", "stacked 100.0 % (1 of 1", "stacked against rules-only",
 		}},
-		"one configuration":              {[]string{cases, "--policy-for-cases", "--configurations", "stacked", "--repeats", "3"}, exitOK, []string{"another outcome in another repeat: 0.0 % (0 of 3"}},
-		"some of the cases":              {[]string{cases, "--policy-for-cases", "--where", "half=B"}, exitOK, []string{"cases.jsonl where half=B: 2 cases"}},
-		"a floor that holds":             {[]string{cases, "--policy-for-cases", "--minimum-recall", "100", "--maximum-false-blocks", "Write=0"}, exitOK, nil},
-		"a floor that does not hold":     {[]string{cases, "--policy-for-cases", "--configurations", "rules-only", "--minimum-recall", "90"}, exitFailed, []string{"recall: 0 of 1 dangerous calls were stopped, want at least 90 %"}},
-		"a flap rate without repeats":    {[]string{cases, "--policy-for-cases", "--maximum-flap", "50"}, exitFailed, []string{"flapRate"}},
-		"a file that is not there":       {[]string{"none.jsonl", "--policy-for-cases"}, exitError, []string{"none.jsonl"}},
+		"one configuration":              {[]string{cases, "--manifests", policies, "--configurations", "stacked", "--repeats", "3"}, exitOK, []string{"another outcome in another repeat: 0.0 % (0 of 3"}},
+		"some of the cases":              {[]string{cases, "--manifests", policies, "--where", "half=B"}, exitOK, []string{"cases.jsonl where half=B: 2 cases"}},
+		"a floor that holds":             {[]string{cases, "--manifests", policies, "--minimum-recall", "100", "--maximum-false-blocks", "Write=0"}, exitOK, nil},
+		"a floor that does not hold":     {[]string{cases, "--manifests", policies, "--configurations", "decider-only", "--minimum-recall", "90"}, exitFailed, []string{"recall: 0 of 1 dangerous calls were stopped, want at least 90 %"}},
+		"a flap rate without repeats":    {[]string{cases, "--manifests", policies, "--maximum-flap", "50"}, exitFailed, []string{"flapRate"}},
+		"a file that is not there":       {[]string{"none.jsonl", "--manifests", policies}, exitError, []string{"none.jsonl"}},
 		"nothing to measure":             {[]string{cases}, exitUsage, []string{"name what to measure"}},
-		"two things to measure":          {[]string{cases, "--url", "http://x", "--policy-for-cases"}, exitUsage, []string{"name what to measure"}},
-		"a ladder without its flag":      {[]string{cases, "--url", "http://x", "--ladder", "x"}, exitUsage, []string{"--policy-for-cases"}},
-		"another format":                 {[]string{cases, "--policy-for-cases", "--format", "pdf"}, exitUsage, []string{"want text, json, junit or html"}},
-		"another configuration":          {[]string{cases, "--policy-for-cases", "--configurations", "luck"}, exitUsage, []string{`"luck" is not one of`}},
-		"another field":                  {[]string{cases, "--policy-for-cases", "--where", "why=x"}, exitUsage, []string{"why is none of"}},
-		"values that no case has":        {[]string{cases, "--policy-for-cases", "--where", "half=C"}, exitUsage, []string{"no case has these values"}},
-		"a percent that is none":         {[]string{cases, "--policy-for-cases", "--maximum-false-blocks", "Write=few"}, exitUsage, []string{"Write=few"}},
-		"a percent with something after": {[]string{cases, "--policy-for-cases", "--maximum-false-blocks", "Write=5x"}, exitUsage, []string{"Write=5x"}},
-		"a class that is not built in":   {[]string{cases, "--policy-for-cases", "--maximum-false-blocks", "write=5"}, exitUsage, []string{"write=5"}},
-		"a yes that means nothing":       {[]string{cases, "--policy-for-cases", "--yes-means", "x=maybe"}, exitUsage, []string{"allow or block"}},
-		"no repeats":                     {[]string{cases, "--policy-for-cases", "--repeats", "0"}, exitUsage, []string{"at least 1"}},
-		"a caller that is none":          {[]string{cases, "--policy-for-cases", "--caller", "x"}, exitUsage, []string{"--caller"}},
-		"a token without a gate":         {[]string{cases, "--policy-for-cases", "--token-file", "x"}, exitUsage, []string{"--token-file is for --url"}},
+		"two things to measure":          {[]string{cases, "--url", "http://x", "--manifests", policies}, exitUsage, []string{"name what to measure"}},
+		"a ladder without its flag":      {[]string{cases, "--manifests", policies, "--ladder", "x"}, exitUsage, []string{"are for --policy-for-cases"}},
+		"another format":                 {[]string{cases, "--manifests", policies, "--format", "pdf"}, exitUsage, []string{"want text, json, junit or html"}},
+		"another configuration":          {[]string{cases, "--manifests", policies, "--configurations", "luck"}, exitUsage, []string{`"luck" is not one of`}},
+		"another field":                  {[]string{cases, "--manifests", policies, "--where", "why=x"}, exitUsage, []string{"why is none of"}},
+		"values that no case has":        {[]string{cases, "--manifests", policies, "--where", "half=C"}, exitUsage, []string{"no case has these values"}},
+		"a percent that is none":         {[]string{cases, "--manifests", policies, "--maximum-false-blocks", "Write=few"}, exitUsage, []string{"Write=few"}},
+		"a percent with something after": {[]string{cases, "--manifests", policies, "--maximum-false-blocks", "Write=5x"}, exitUsage, []string{"Write=5x"}},
+		"a class that is not built in":   {[]string{cases, "--manifests", policies, "--maximum-false-blocks", "write=5"}, exitUsage, []string{"write=5"}},
+		"a yes that means nothing":       {[]string{cases, "--manifests", policies, "--yes-means", "x=maybe"}, exitUsage, []string{"allow or block"}},
+		"no repeats":                     {[]string{cases, "--manifests", policies, "--repeats", "0"}, exitUsage, []string{"at least 1"}},
+		"a caller that is none":          {[]string{cases, "--manifests", policies, "--caller", "x"}, exitUsage, []string{"--caller"}},
+		"a token without a gate":         {[]string{cases, "--manifests", policies, "--token-file", "x"}, exitUsage, []string{"--token-file is for --url"}},
 		"a token that is not there":      {[]string{cases, "--url", "http://x", "--token-file", "none"}, exitError, []string{"reading token"}},
+		"a ladder that is not there":     {[]string{cases, "--policy-for-cases", "--ladder", "none.yaml"}, exitError, []string{"none.yaml"}},
 		"no cases":                       {nil, exitUsage, []string{"usage is"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := command(t, "", append([]string{"eval"}, test.args...)...)
+			out, errs, code := command(t, "", append([]string{"eval", "--caller", "agents/agent"}, test.args...)...)
 			if code != test.code {
 				t.Errorf("exit %d, want %d: %s", code, test.code, errs)
 			}
@@ -78,7 +91,7 @@ func TestEval(t *testing.T) {
 }
 
 func TestEvalWritesEveryFormat(t *testing.T) {
-	cases := writeCases(t)
+	cases, policies := writeCases(t), writePolicy(t)
 	for format, check := range map[string]func([]byte) error{
 		"json":  func(data []byte) error { return json.Unmarshal(data, new(evaluation.Report)) },
 		"junit": func(data []byte) error { return xml.Unmarshal(data, new(struct{})) },
@@ -91,7 +104,7 @@ func TestEvalWritesEveryFormat(t *testing.T) {
 	} {
 		t.Run(format, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "report")
-			out, errs, code := command(t, "", "eval", cases, "--policy-for-cases", "--configurations", "stacked", "--format", format, "--output", path)
+			out, errs, code := command(t, "", "eval", cases, "--caller", "agents/agent", "--manifests", policies, "--configurations", "stacked", "--format", format, "--output", path)
 			if code != exitOK || out != "" {
 				t.Fatalf("exit %d: %s%s", code, out, errs)
 			}
@@ -107,8 +120,8 @@ func TestEvalWritesEveryFormat(t *testing.T) {
 }
 
 func TestEvalGoesOn(t *testing.T) {
-	cases, kept := writeCases(t), filepath.Join(t.TempDir(), "kept.jsonl")
-	args := []string{"eval", cases, "--policy-for-cases", "--configurations", "stacked", "--resume", kept, "--format", "json"}
+	cases, policies, kept := writeCases(t), writePolicy(t), filepath.Join(t.TempDir(), "kept.jsonl")
+	args := []string{"eval", cases, "--caller", "agents/agent", "--manifests", policies, "--configurations", "stacked", "--resume", kept, "--format", "json"}
 	first, errs, code := command(t, "", args...)
 	if code != exitOK {
 		t.Fatal(errs)

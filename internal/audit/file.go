@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
-
 )
 
 var (

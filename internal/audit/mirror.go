@@ -56,7 +56,7 @@ func NewMirror(o MirrorOptions) *Mirror {
 func (m *Mirror) Offer(lines []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := uint64(bytes.Count(lines, []byte{'\n'})) //nolint:gosec // it is not negative
+	n := uint64(bytes.Count(lines, []byte{'\n'}))
 	if m.closed || m.waiting.Load()+int64(len(lines)) > int64(m.options.QueueBytes) {
 		m.dropped.Add(n)
 		return
@@ -75,7 +75,7 @@ func (m *Mirror) run() {
 	for lines := range m.work {
 		err := m.send(lines)
 		m.waiting.Add(-int64(len(lines)))
-		n := uint64(bytes.Count(lines, []byte{'\n'})) //nolint:gosec // it is not negative
+		n := uint64(bytes.Count(lines, []byte{'\n'}))
 		if err == nil {
 			isFailing = false
 			m.sent.Add(n)
@@ -90,7 +90,7 @@ func (m *Mirror) run() {
 }
 
 func (m *Mirror) send(lines []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), m.options.Timeout) //nolint:contextcheck // it outlives every request
+	ctx, cancel := context.WithTimeout(context.Background(), m.options.Timeout)
 	defer cancel()
 	return m.options.Send(ctx, lines)
 }

@@ -216,7 +216,9 @@ func syncDir(dir string) error {
 
 const seqDigits = 20
 
-func fullName(path string, first uint64) string { return fmt.Sprintf("%s.%0*d", path, seqDigits, first) }
+func fullName(path string, first uint64) string {
+	return fmt.Sprintf("%s.%0*d", path, seqDigits, first)
+}
 
 // firstSeq reads the number in the name of a full file of the log at path.
 func firstSeq(path, full string) (uint64, bool) {

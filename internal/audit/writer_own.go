@@ -13,7 +13,7 @@ func (w *writer) isDue(head Head) bool {
 	if f.options.Signer == nil || head.Seq <= f.signed {
 		return false
 	}
-	return head.Seq-f.signed >= uint64(f.options.SignRecords) || len(w.expired) > 0 || //nolint:gosec // it is positive
+	return head.Seq-f.signed >= uint64(f.options.SignRecords) || len(w.expired) > 0 ||
 		f.options.Clock.Since(w.lastSigned) >= f.options.SignEvery
 }
 

@@ -187,7 +187,7 @@ func eachLine(r io.Reader, each func(offset int64, text []byte)) error {
 		start := offset - int64(len(long))
 		text := part
 		if len(long) > 0 {
-			text = append(long, part...) //nolint:gocritic // long is emptied below
+			text = append(long, part...)
 		}
 		if len(text) <= maxLine {
 			each(start, text[:len(text)-1])

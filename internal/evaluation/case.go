@@ -33,7 +33,7 @@ const (
 type Case struct {
 	ID     string `json:"id"`
 	Source string `json:"source"`
-	// Family, Kind and Half group cases for the report. Kind stands in for an empty Family.
+	// Family, Kind and Half group cases for the report.
 	Family string `json:"family,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Half   string `json:"half,omitempty"`
@@ -91,14 +91,6 @@ func (c *Case) ClassName() v1alpha1.ClassName { return classes[c.Class] }
 
 // IsDangerous says whether the call must not run on its own.
 func (c *Case) IsDangerous() bool { return c.Label == LabelBlock }
-
-// Group is the family of the case: family, else kind, else nothing.
-func (c *Case) Group() string {
-	if c.Family != "" {
-		return c.Family
-	}
-	return c.Kind
-}
 
 // Review is the call as its agent would send it. Label and reason stay behind.
 func (c *Case) Review() *review.ToolCallReview {

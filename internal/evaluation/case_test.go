@@ -94,7 +94,7 @@ func TestTheReviewGivesNothingAway(t *testing.T) {
 	if diff := cmp.Diff(want, cases[0].Review()); diff != "" {
 		t.Error(diff)
 	}
-	if cases[0].Group() != "k" || cases[0].ClassName() != "Write" || cases[0].IsDangerous() || cases[0].Line != 1 {
+	if cases[0].Kind != "k" || cases[0].ClassName() != "Write" || cases[0].IsDangerous() || cases[0].Line != 1 {
 		t.Errorf("%+v", cases[0])
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 )
 
-func to[T any](v T) *T { return &v }
-
 func TestFloors(t *testing.T) {
 	measured := Measured{
 		ByClass: map[v1alpha1.ClassName]v1alpha1.ClassConfusion{
@@ -26,18 +24,18 @@ func TestFloors(t *testing.T) {
 		want     []string
 	}{
 		"no floors":                             {Floors{}, Measured{}, nil},
-		"a recall that is just reached":         {Floors{Recall: to(95.0)}, measured, nil},
-		"a recall that is just missed":          {Floors{Recall: to(95.1)}, measured, []string{"recall"}},
-		"a recall over no dangerous call":       {Floors{Recall: to(0.0)}, Measured{}, []string{"recall"}},
+		"a recall that is just reached":         {Floors{Recall: new(95.0)}, measured, nil},
+		"a recall that is just missed":          {Floors{Recall: new(95.1)}, measured, []string{"recall"}},
+		"a recall over no dangerous call":       {Floors{Recall: new(0.0)}, Measured{}, []string{"recall"}},
 		"false blocks that are just few":        {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10, "ReadOnly": 0}}, measured, nil},
 		"false blocks that are too many":        {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 9.9, "ReadOnly": 0}}, measured, []string{"falseBlocks/Write"}},
 		"false blocks of a class without cases": {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"External": 100}}, measured, []string{"falseBlocks/External"}},
-		"a flap rate that is just low":          {Floors{FlapRate: to(5.0)}, measured, nil},
-		"a flap rate that is too high":          {Floors{FlapRate: to(4.9)}, measured, []string{"flapRate"}},
-		"a flap rate without repeats":           {Floors{FlapRate: to(100.0)}, without(func(m *Measured) { m.FlapKnown = false }), []string{"flapRate"}},
-		"latency that is just short":            {Floors{LatencyP95: to(200 * time.Millisecond), LatencyP99: to(time.Second)}, measured, nil},
-		"latency that is too long":              {Floors{LatencyP95: to(199 * time.Millisecond), LatencyP99: to(899 * time.Millisecond)}, measured, []string{"latencyP95", "latencyP99"}},
-		"latency that is not known":             {Floors{LatencyP99: to(time.Hour)}, without(func(m *Measured) { m.P99 = 0 }), []string{"latencyP99"}},
+		"a flap rate that is just low":          {Floors{FlapRate: new(5.0)}, measured, nil},
+		"a flap rate that is too high":          {Floors{FlapRate: new(4.9)}, measured, []string{"flapRate"}},
+		"a flap rate without repeats":           {Floors{FlapRate: new(100.0)}, without(func(m *Measured) { m.FlapKnown = false }), []string{"flapRate"}},
+		"latency that is just short":            {Floors{LatencyP95: new(200 * time.Millisecond), LatencyP99: new(time.Second)}, measured, nil},
+		"latency that is too long":              {Floors{LatencyP95: new(199 * time.Millisecond), LatencyP99: new(899 * time.Millisecond)}, measured, []string{"latencyP95", "latencyP99"}},
+		"latency that is not known":             {Floors{LatencyP99: new(time.Hour)}, without(func(m *Measured) { m.P99 = 0 }), []string{"latencyP99"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -56,10 +54,10 @@ func TestFloors(t *testing.T) {
 
 func TestFloorsOfAManifest(t *testing.T) {
 	f := FloorsOf(&v1alpha1.EvaluationFloors{
-		RecallPercent: to(v1alpha1.Percent(95)), FlapPercent: to(v1alpha1.Percent(2)), P95Milliseconds: to(int32(300)),
+		RecallPercent: new(v1alpha1.Percent(95)), FlapPercent: new(v1alpha1.Percent(2)), P95Milliseconds: new(int32(300)),
 		FalseBlockPercent: []v1alpha1.ClassPercent{{Class: "Write", Percent: 10}},
 	})
-	want := Floors{Recall: to(95.0), FlapRate: to(2.0), LatencyP95: to(300 * time.Millisecond), FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10}}
+	want := Floors{Recall: new(95.0), FlapRate: new(2.0), LatencyP95: new(300 * time.Millisecond), FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10}}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Error(diff)
 	}
@@ -84,14 +82,14 @@ func TestFloorsCanBeComputedFromAStatus(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, f := range []Floors{
-		{Recall: to(50.0)}, {Recall: to(51.0)}, {FlapRate: to(20.0)}, {FlapRate: to(19.0)}, {LatencyP95: to(5 * time.Millisecond)}, {LatencyP95: to(4 * time.Millisecond)},
+		{Recall: new(50.0)}, {Recall: new(51.0)}, {FlapRate: new(20.0)}, {FlapRate: new(19.0)}, {LatencyP95: new(5 * time.Millisecond)}, {LatencyP95: new(4 * time.Millisecond)},
 		{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 50}}, {FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 49, "External": 1}},
 	} {
 		if diff := cmp.Diff(f.Check(c.Measured()), f.Check(MeasuredOf(&status, 2))); diff != "" {
 			t.Errorf("%+v: %s", f, diff)
 		}
 	}
-	if b := (Floors{FlapRate: to(100.0)}).Check(MeasuredOf(&status, 1)); len(b) != 1 {
+	if b := (Floors{FlapRate: new(100.0)}).Check(MeasuredOf(&status, 1)); len(b) != 1 {
 		t.Error("a flap rate holds without repeats")
 	}
 	c.Fingerprints = append(c.Fingerprints, "sha256:2")

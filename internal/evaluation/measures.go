@@ -92,7 +92,7 @@ func tokensOf(list []observed, prices *Prices) *Tokens {
 		return nil
 	}
 	t.InputPerRequest, t.OutputPerRequest = float64(t.Input)/float64(t.Requests), float64(t.Output)/float64(t.Requests)
-	if prices != nil {
+	if prices != nil && (t.Input+t.Output > 0 || prices.InputPerMillion+prices.OutputPerMillion == 0) {
 		cost := float64(t.Input)/1e6*prices.InputPerMillion + float64(t.Output)/1e6*prices.OutputPerMillion + float64(t.Requests)*prices.PerRequest
 		cost *= 1000 / float64(decisions)
 		t.CostPerThousand = &cost

@@ -38,6 +38,28 @@ type Question struct {
 	Curve []stats.Step `json:"curve,omitempty"`
 }
 
+// TypeAccuracy is the accuracy of all answers to questions of one type.
+type TypeAccuracy struct {
+	Type     string           `json:"type"`
+	Accuracy stats.Proportion `json:"accuracy"`
+}
+
+func byType(list []Question) []TypeAccuracy {
+	var out []TypeAccuracy
+	for _, name := range []string{"YesNo", "Choice", "Score"} {
+		right, of := 0, 0
+		for i := range list {
+			if list[i].Type == name {
+				right, of = right+list[i].Accuracy.Count, of+list[i].Accuracy.Of
+			}
+		}
+		if of > 0 {
+			out = append(out, TypeAccuracy{name, stats.Wilson(right, of)})
+		}
+	}
+	return out
+}
+
 // speaks says which label a yes speaks for, of the built-in questions where it speaks for one. What a tool does, as
 // deletes_data, is harmful or not depending on what was asked.
 var speaks = map[string]Label{

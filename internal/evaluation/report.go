@@ -66,11 +66,14 @@ type ConfigurationReport struct {
 	ByClass   []Group    `json:"byClass"`
 	BySource  []Group    `json:"bySource"`
 	ByFamily  []Group    `json:"byFamily,omitempty"`
+	ByKind    []Group    `json:"byKind,omitempty"`
 	ByHalf    []Group    `json:"byHalf,omitempty"`
 	DecidedBy []Decided  `json:"decidedBy"`
 	Coverage  Coverage   `json:"coverage"`
 	Expected  *Expected  `json:"expected,omitempty"`
 	Questions []Question `json:"questions,omitempty"`
+	// ByType is the accuracy of answers by type of question.
+	ByType []TypeAccuracy `json:"byType,omitempty"`
 	// Curve is accuracy against coverage over the answers to all questions, as a floor of confidence rises.
 	Curve    []stats.Step `json:"curve,omitempty"`
 	Latency  Latency      `json:"latency"`
@@ -139,7 +142,7 @@ type Tokens struct {
 	// InputPerRequest and OutputPerRequest are means.
 	InputPerRequest  float64 `json:"inputPerRequest"`
 	OutputPerRequest float64 `json:"outputPerRequest"`
-	// CostPerThousand decisions at the given prices. Nil: no prices were given.
+	// CostPerThousand decisions at the given prices. Nil: no prices were given, or tokens have one and none are reported.
 	CostPerThousand *float64 `json:"costPerThousand,omitempty"`
 }
 
@@ -242,11 +245,12 @@ func configurationReport(c Configuration, list []observed, o ReportOptions, b st
 	r := ConfigurationReport{
 		Configuration: c, Fingerprints: fingerprints(list), Answered: confusionOf(list).scores(), Judged: judgedScores(list),
 		ByClass: groupBy(list, func(c *Case) string { return c.Class }), BySource: groupBy(list, func(c *Case) string { return c.Source }),
-		ByFamily: groupBy(list, (*Case).Group), ByHalf: groupBy(list, func(c *Case) string { return c.Half }),
+		ByFamily: groupBy(list, func(c *Case) string { return c.Family }), ByKind: groupBy(list, func(c *Case) string { return c.Kind }), ByHalf: groupBy(list, func(c *Case) string { return c.Half }),
 		DecidedBy: decidedBy(list), Coverage: coverageOf(list), Expected: expectedOf(list),
 		Latency: latencyOf(list), Failures: failuresOf(list), Tokens: tokensOf(list, o.Prices), Flaps: flapsOf(list),
 	}
 	r.Questions, r.Curve = questionsOf(list, o.Speaks, b)
+	r.ByType = byType(r.Questions)
 	for _, seen := range list {
 		for _, one := range seen.repeats {
 			r.Reused += min(one.Repeats, 1)
@@ -384,6 +388,9 @@ func (r *Report) notes(o ReportOptions) []string {
 		c := &r.Configurations[i]
 		if len(c.Fingerprints) > 1 {
 			out = append(out, string(c.Configuration)+": several fingerprints answered. Numbers of different models are mixed.")
+		}
+		if t := c.Tokens; t != nil && t.Input+t.Output == 0 && t.CostPerThousand == nil && o.Prices != nil {
+			out = append(out, string(c.Configuration)+": the decider reports no tokens, so a cost by tokens is not known.")
 		}
 		if c.Reused > 0 {
 			out = append(out, string(c.Configuration)+": some answers rest on remembered judgements, so the flap rate is too low.")

@@ -164,6 +164,10 @@ func TestQuestions(t *testing.T) {
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Error(diff)
 	}
+	types := []TypeAccuracy{{"YesNo", stats.Wilson(3, 4)}, {"Choice", stats.Wilson(3, 4)}, {"Score", stats.Wilson(1, 2)}}
+	if diff := cmp.Diff(types, r.Configurations[0].ByType); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func scoredOf(name string, cases []*Case, results []Result, more map[string]Label) []stats.Scored {
@@ -282,6 +286,24 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 	if err := xml.Unmarshal(junit.Bytes(), new(junitSuites)); err != nil {
 		t.Errorf("the XML cannot be read back: %v", err)
+	}
+}
+
+func TestACostByTokensThatNobodyReportsIsNotKnown(t *testing.T) {
+	list := []observed{{&Case{}, []*Result{{Asked: 2}}}}
+	for name, test := range map[string]struct {
+		prices *Prices
+		want   *float64
+	}{
+		"no prices":           {nil, nil},
+		"a price of tokens":   {&Prices{InputPerMillion: 1, PerRequest: 1}, nil},
+		"a price of requests": {&Prices{PerRequest: 0.5}, new(1000.0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, tokensOf(list, test.prices).CostPerThousand); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -73,7 +73,7 @@ func (c *ConfigurationReport) text(b *strings.Builder) {
 	for _, part := range []struct {
 		name   string
 		groups []Group
-	}{{"CLASS", c.ByClass}, {"SOURCE", c.BySource}, {"FAMILY", c.ByFamily}, {"HALF", c.ByHalf}} {
+	}{{"CLASS", c.ByClass}, {"SOURCE", c.BySource}, {"FAMILY", c.ByFamily}, {"KIND", c.ByKind}, {"HALF", c.ByHalf}} {
 		textGroups(b, part.name, part.groups)
 	}
 	b.WriteByte('\n')
@@ -102,11 +102,18 @@ func (c *ConfigurationReport) textConfusion(b *strings.Builder) {
 	}
 }
 
+// maxGroups is how many groups of one sort the text shows; a longer table hides the rest of the report.
+const maxGroups = 30
+
 func textGroups(b *strings.Builder, name string, groups []Group) {
 	if len(groups) == 0 {
 		return
 	}
 	b.WriteByte('\n')
+	if len(groups) > maxGroups {
+		fmt.Fprintf(b, "%s: %d of them, all in the other formats\n", name, len(groups))
+		return
+	}
 	grid(b, name+"\tDANGEROUS STOPPED\tHARMLESS STOPPED\tACCURACY", func(row func(...string)) {
 		for _, g := range groups {
 			row(g.Name, share(g.Scores.Recall), share(g.Scores.FalseBlock), share(g.Scores.Accuracy))
@@ -129,6 +136,9 @@ func (c *ConfigurationReport) textQuestions(b *strings.Builder) {
 			row(q.Name, q.Type, orDash(q.Truth), share(q.Accuracy), directions, interval(q.AUC), interval(q.RecallAt5), interval(q.RecallAt10), number(q.ECE), number(q.Brier))
 		}
 	})
+	for _, t := range c.ByType {
+		fmt.Fprintf(b, "right of all %s answers: %s\n", t.Type, share(t.Accuracy))
+	}
 	if len(c.Curve) == 0 {
 		return
 	}
@@ -151,7 +161,12 @@ func (c *ConfigurationReport) textRest(b *strings.Builder) {
 	})
 	fmt.Fprintf(b, "timeouts: %d   malformed: %d%s%s\n", c.Failures.Timeouts, c.Failures.Malformed, tally("   decider: ", c.Failures.Decider), tally("   gate: ", c.Failures.Gate))
 	if t := c.Tokens; t != nil {
-		fmt.Fprintf(b, "requests to deciders: %d   tokens in: %d (%.0f a request)   tokens out: %d (%.1f a request)", t.Requests, t.Input, t.InputPerRequest, t.Output, t.OutputPerRequest)
+		fmt.Fprintf(b, "requests to deciders: %d   ", t.Requests)
+		if t.Input+t.Output > 0 {
+			fmt.Fprintf(b, "tokens in: %d (%.0f a request)   tokens out: %d (%.1f a request)", t.Input, t.InputPerRequest, t.Output, t.OutputPerRequest)
+		} else {
+			b.WriteString("tokens: not reported")
+		}
 		if t.CostPerThousand != nil {
 			fmt.Fprintf(b, "   cost of 1,000 decisions: %.4f", *t.CostPerThousand)
 		}

@@ -135,8 +135,11 @@ func isClaim(window []wordKind) bool {
 	}
 	isNear := func(a, b wordKind) bool { return seen[a] > 0 && seen[b] > 0 }
 	isBefore := func(a, b wordKind) bool { return isNear(a, b) && seen[a] < seen[b] }
+	isNegated := func(kind wordKind) bool {
+		return isBefore(negationWord, kind) && seen[kind]-seen[negationWord] <= negationReach
+	}
 	switch {
-	case seen[negationWord] > 0 && len(window)-seen[negationWord] <= negationReach:
+	case isNegated(grantedWord), isNegated(consentWord):
 		return false
 	case isNear(grantedWord, someoneWord), isNear(consentWord, givenWord), isBefore(waiveWord, consentWord):
 		return true

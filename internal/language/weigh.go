@@ -25,7 +25,7 @@ func weigh(words []string) evidence {
 	}
 	latin := 0
 	for i, word := range words {
-		if r := []rune(word)[0]; unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) {
+		if r, _ := utf8.DecodeRuneInString(word); unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) {
 			continue // a name in another script
 		}
 		latin++

@@ -20,6 +20,7 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	gatewright "gatewright.dev/gatewright/clients/go"
 	"gatewright.dev/gatewright/internal/serve"
+	"gatewright.dev/gatewright/permit"
 )
 
 const ordersPolicy = `
@@ -53,7 +54,7 @@ func newRealGate(t *testing.T) *realGate {
 		return path
 	}
 	g := &realGate{token: file("token", "a-token-of-the-agent\n"), secret: filepath.Join(dir, "secret")}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	address, done := make(chan net.Addr, 1), make(chan error, 1)
 	config := serve.Config{
 		Manifests: filepath.Dir(file("manifests/orders.yaml", ordersPolicy)), Listen: "127.0.0.1:0",
@@ -145,7 +146,7 @@ func connect(t *testing.T, url string, progress func(string)) *mcp.ClientSession
 		},
 	})
 	transport := &http.Transport{}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 	t.Cleanup(cancel)
 	session := must(c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: transport}}, nil))(t)
 	t.Cleanup(func() {
@@ -254,6 +255,31 @@ func TestAnUnchangedAgentIsHeldToThePolicy(t *testing.T) {
 				t.Errorf("ran: %v", ran)
 			}
 		})
+	}
+}
+
+func TestAskingOverPlainHTTP(t *testing.T) {
+	g, tools := newRealGate(t), newToolServer(t)
+	p := asking(t, g, &orders{url: tools.URL}, func(c *Config) { c.Protocol = ProtocolHTTP })
+	allowed := send(t, "POST", p.url+"/tools/order_get", `{"id": "A-7"}`, jsonWith("of-a-caller"))
+	ran := tools.take()
+	if allowed.status != 200 || len(ran) != 1 || ran[0].body != `{"id": "A-7"}` || ran[0].header.Get(decisionHeader) == "" {
+		t.Fatalf("HTTP %d %s, arrived %+v", allowed.status, allowed.body, ran)
+	}
+	// The policy requires a permit, which goes along for a tool server that looks for itself.
+	keys := must(permit.NewRemoteKeys(permit.RemoteOptions{URL: g.url + permit.JWKSPath}))(t)
+	v := must(permit.NewVerifier(permit.VerifierOptions{Keys: keys, Store: permit.NewMemory(nil)}))(t)
+	c, err := v.Verify(t.Context(), ran[0].header.Get(permit.Header), permit.Call{Audience: "shop", Server: "orders", Tool: "order_get", Arguments: map[string]any{"id": "A-7"}})
+	if err != nil || c.Subject != "system:serviceaccount:agents:mcp" {
+		t.Errorf("the permit that went along: %+v, %v", c, err)
+	}
+	for tool, want := range map[string]string{"order_secret": "UnknownTool", "order_delete": "Irreversible"} {
+		if got := send(t, "POST", p.url+"/tools/"+tool, "{}", jsonWith("")); got.status != 403 || codeIn(t, got) != want {
+			t.Errorf("%s: HTTP %d %s, want %s", tool, got.status, got.body, want)
+		}
+	}
+	if ran := tools.take(); len(ran) != 0 {
+		t.Errorf("arrived: %+v", ran)
 	}
 }
 

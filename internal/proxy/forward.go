@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"strings"
@@ -43,9 +44,7 @@ func (p *Proxy) dress(out *http.Request, req *request, extra http.Header) {
 			out.Header.Del(name)
 		}
 	}
-	for name, values := range extra {
-		out.Header[name] = values
-	}
+	maps.Copy(out.Header, extra)
 	out.Header.Del("Expect") // the body is here already
 	if req.listsTools {
 		out.Header.Del("Accept-Encoding") // so that the listing can be read on its way

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"log/slog"
 	"net"
 	"os"
@@ -55,7 +54,7 @@ func TestReplicasUseAPermitOnceTogether(t *testing.T) {
 				p = two
 			}
 			all.Go(func() {
-				got, err := exchange(context.Background(), "POST", p.url+"/tools/refund", refundBody, header)
+				got, err := exchange(t.Context(), "POST", p.url+"/tools/refund", refundBody, header)
 				switch {
 				case err == nil && got.status == 200:
 					good.Add(1)

@@ -144,7 +144,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	ctx, cancel := p.life(r, isStream)
+	ctx, cancel := p.life(r.Context(), isStream)
 	defer cancel()
 	r = r.WithContext(ctx)
 	req, d := p.wire.read(r, func() ([]byte, *denial) { return p.readBody(w, r) })
@@ -204,11 +204,11 @@ func (p *Proxy) enter(isStream bool) (leave func(), d *denial) {
 }
 
 // life bounds a request by the time of a call, and a stream by that of the process.
-func (p *Proxy) life(r *http.Request, isStream bool) (context.Context, context.CancelFunc) {
+func (p *Proxy) life(ctx context.Context, isStream bool) (context.Context, context.CancelFunc) {
 	if !isStream {
-		return context.WithTimeout(r.Context(), p.limits.callTime)
+		return context.WithTimeout(ctx, p.limits.callTime)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(p.draining, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -121,11 +121,9 @@ func newPlainHTTP(calls, passes []string, toolField, argumentsField string, isPe
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	for i := range h.calls {
-		for j := range h.passes {
-			if h.calls[i].overlaps(&h.passes[j]) {
-				return nil, fmt.Errorf("%q would let calls pass by %q", passes[j], calls[i])
-			}
+	for j := range h.passes {
+		if slices.ContainsFunc(h.calls, func(c route) bool { return c.overlaps(&h.passes[j]) }) {
+			return nil, fmt.Errorf("%q would let calls pass: they are at %q", passes[j], calls)
 		}
 	}
 	return h, nil

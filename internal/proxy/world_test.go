@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -167,7 +168,7 @@ type running struct {
 func run(t testing.TB, c Config) *running {
 	t.Helper()
 	r := &running{log: &logs{}, done: make(chan error, 1)}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	listening := make(chan [2]string, 1)
 	c.Log = slog.New(slog.NewJSONHandler(r.log, nil))
 	c.Listening = func(front, probes net.Addr) { listening <- [2]string{front.String(), probes.String()} }
@@ -216,7 +217,7 @@ type reply struct {
 
 func send(t testing.TB, method, url, body string, header http.Header) reply {
 	t.Helper()
-	r, err := exchange(context.Background(), method, url, body, header)
+	r, err := exchange(t.Context(), method, url, body, header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,9 +229,7 @@ func exchange(ctx context.Context, method, url, body string, header http.Header)
 	if err != nil {
 		return reply{}, err
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	resp, err := client.Do(req)
 	if err != nil {
 		return reply{}, err

@@ -166,8 +166,8 @@ func whereabouts(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved, nil
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {
@@ -290,7 +290,7 @@ func (r *records) openMirrors(ctx context.Context, c *Config, s sinks) (map[stri
 	}
 	if s.stdout && (c.AuditLog != NoAuditLog || s.nats != nil) {
 		pipe := audit.NewPipe(c.Audit.stdout())
-		m := audit.NewMirror(audit.MirrorOptions{
+		m := audit.NewMirror(audit.MirrorOptions{ //nolint:contextcheck // what is sent outlives the start
 			Send: func(_ context.Context, lines []byte) error { return pipe.Append(lines) },
 			Warn: func(err error) { r.log.Warn("audit sink stdout", "error", err) },
 		})

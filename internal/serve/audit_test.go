@@ -369,7 +369,7 @@ func TestReplay(t *testing.T) {
 		want   []string
 	}{
 		"by the same policy":     {writing, []string{"Allow RulesPassed", "Allow RulesPassed", "Block UnknownTool"}},
-		"by a stricter policy":   {stricter, []string{"Block RuleMatched", "Allow RulesPassed", "Block UnknownTool"}},
+		"by a stricter policy":   {stricter, []string{"Block Rule", "Allow RulesPassed", "Block UnknownTool"}},
 		"by another namespace's": {strings.Replace(writing, "namespace: default", "namespace: other", 1), []string{"Block NoPolicy", "Block NoPolicy", "Block NoPolicy"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,4 +176,3 @@ func Bars(e *audit.Entry) []Bar {
 	}
 	return out
 }
-

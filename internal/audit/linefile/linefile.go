@@ -254,7 +254,7 @@ func (f *File) First() ([]byte, error) {
 		return nil, nil
 	}
 	window := make([]byte, min(f.size, MaxLine+1))
-	if _, err := f.handle.ReadAt(window, 0); err != nil && err != io.EOF {
+	if _, err := f.handle.ReadAt(window, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading the start: %w", err)
 	}
 	line, _, ok := bytes.Cut(window, []byte{'\n'})

@@ -181,7 +181,7 @@ func (s *Sink) MaxBatch() int { return int(s.payload) }
 // Append implements audit.Sink. The stream takes the message only if the last one on the subject is the one that this
 // sink wrote or read, so that two writers cannot mix.
 func (s *Sink) Append(lines []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout) //nolint:contextcheck // many callers wait for one batch
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
 	defer cancel()
 	ack, err := s.js.Publish(ctx, s.options.Subject, lines, jetstream.WithExpectLastSequencePerSubject(s.last), jetstream.WithExpectStream(s.options.Stream))
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Sink) Append(lines []byte) error {
 
 // Resume implements audit.Resumer.
 func (s *Sink) Resume() (audit.Head, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout) //nolint:contextcheck // no caller waits for it
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.Timeout)
 	defer cancel()
 	return s.end(ctx)
 }

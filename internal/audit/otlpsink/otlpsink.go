@@ -51,7 +51,7 @@ func New(ctx context.Context, o Options) (*audit.Mirror, error) {
 	s := &sender{exporter: exporter}
 	about := resource.NewSchemaless(attribute.String("service.name", "gatewright"), attribute.String("service.version", o.Version))
 	s.logger = sdklog.NewLoggerProvider(sdklog.WithProcessor(&s.collected), sdklog.WithResource(about)).Logger("gatewright.dev/gatewright/internal/audit")
-	return audit.NewMirror(audit.MirrorOptions{Send: s.send, QueueBytes: o.QueueBytes, Timeout: o.Timeout, Warn: o.Warn}), nil
+	return audit.NewMirror(audit.MirrorOptions{Send: s.send, QueueBytes: o.QueueBytes, Timeout: o.Timeout, Warn: o.Warn}), nil //nolint:contextcheck // what is sent outlives the start
 }
 
 // sender is used by one goroutine.
@@ -81,7 +81,7 @@ func (s *sender) emit(ctx context.Context, line []byte) {
 	r.SetSeverity(severity(&e))
 	r.SetSeverityText(strings.ToUpper(r.Severity().String()))
 	r.SetBody(attribute.StringValue(string(line)))
-	r.AddAttributes(attribute.Int64("gatewright.seq", int64(e.Seq))) //nolint:gosec // a log has fewer lines
+	r.AddAttributes(attribute.Int64("gatewright.seq", int64(e.Seq)))
 	for name, value := range map[string]string{
 		"gatewright.decision": e.ID, "gatewright.outcome": string(e.Outcome), "gatewright.reason": e.Reason, "gatewright.by": e.By,
 		"gatewright.tool": e.Tool, "gatewright.class": e.Class, "k8s.namespace.name": e.Caller.Namespace, "gatewright.service_account": e.Caller.ServiceAccount,

@@ -91,18 +91,26 @@ func Start(ctx context.Context, o Options) (_ *Gate, err error) {
 func (g *Gate) serve(ctx context.Context, o Options) error {
 	ctx, g.stop = context.WithCancel(ctx)
 	address := make(chan net.Addr, 1)
+	log := &watchedLog{Handler: slog.DiscardHandler}
+	if o.Log != nil {
+		log.Handler = o.Log.Handler()
+	}
 	in := func(name string) string { return filepath.Join(g.folder, name) }
 	go func() {
 		g.done <- serve.Run(ctx, serve.Config{
 			Manifests: in("manifests"), Listen: "127.0.0.1:0", TokenFile: in("tokens.csv"), AuditLog: in("audit.jsonl"),
 			ApprovalLog: in("approvals.jsonl"), PermitKey: in("permit-key.json"), ApproverSecret: in("approver-secret"),
-			Version: o.Version, Log: o.Log, NoReuse: true, Asked: g.asked.add,
+			Version: o.Version, Log: slog.New(log), NoReuse: true, Asked: g.asked.add,
 			Listening: func(a net.Addr) { address <- a },
 		})
 	}()
 	select {
 	case a := <-address:
 		g.URL = "http://" + a.String()
+		if err := log.err(); err != nil {
+			g.stop()
+			return errors.Join(fmt.Errorf("a gate for %s would go on without a part of it: %w", o.Configuration, err), <-g.done)
+		}
 		return nil
 	case err := <-g.done:
 		g.stop()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/evaluation"
 )
 
@@ -240,12 +241,15 @@ metadata: {name: p, namespace: shop}
 spec:
   tools: [{name: t, class: Write, rules: [{name: r, when: "args.x ===", outcome: Block, message: m}]}]
 `)
+	model, _ := Embedded()
+	model.Spec.Artifact.SHA256 = v1alpha1.SHA256(strings.Repeat("0", 64))
 	fine := load(t, fmt.Sprintf(manifests, "http://127.0.0.1:9", "sha256:x"))
 	for name, test := range map[string]struct {
 		options Options
 		want    string
 	}{
 		"a rule that does not compile": {options(broken, evaluation.Stacked, nil), "ToolPolicy shop/p"},
+		"a decider that is not pinned": {options(evaluation.Policies{Models: []*v1alpha1.DeciderModel{model}}, evaluation.Stacked, nil), "decider cannot be used"},
 		"a scope that cannot be":       {options(fine, evaluation.Stacked, []*evaluation.Case{{ID: "a", Scopes: []string{"no scope at all \x00"}}}), "grants"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,11 +302,11 @@ func TestForCases(t *testing.T) {
 			got := fmt.Sprint(err)
 			if err == nil {
 				spec := p.Tool[0].Spec
-				print := string(spec.DeciderRef.Fingerprint)
+				fingerprint := string(spec.DeciderRef.Fingerprint)
 				if _, embedded := Embedded(); spec.DeciderRef.Fingerprint == embedded {
-					print = "pinned"
+					fingerprint = "pinned"
 				}
-				got = fmt.Sprintf("%s %s, asks %s", spec.DeciderRef.Name, print, spec.Classes[0].Questions[0])
+				got = fmt.Sprintf("%s %s, asks %s", spec.DeciderRef.Name, fingerprint, spec.Classes[0].Questions[0])
 			}
 			if !strings.Contains(got, test.want) {
 				t.Errorf("%s, want %s", got, test.want)

@@ -31,6 +31,9 @@ var valueFacts = []Fact{
 	{"partly_tool", "values of which a part stands in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(fromAny(fromPartTool)) }},
 	{"tool_count", "values that stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(byTool) }},
 	{"tool_share", "share of the values that stand in a tool result only", Free, func(v *view) float64 { return v.share(byTool) }},
+	{"tool_uncovered", "of the values that stand in a tool result only, the largest share of words that the user did not say; -1 without any", Free, func(v *view) float64 {
+		return v.worst(-1, byTool, func(l *leaf) float64 { return 1 - l.covered })
+	}},
 	{"tool_target", "receivers and addresses that stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(shaped(shapeTarget, byTool)) }},
 	{"tool_id", "ids that stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(shaped(shapeID, byTool)) }},
 	{"tool_text", "texts whose words stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(shaped(shapeText, byTool)) }},

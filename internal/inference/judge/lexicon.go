@@ -71,7 +71,7 @@ var cueWords = map[cue]string{
 	cueJoins: `please and then also to kindly just now immediately`,
 	cueDoes:  `follow do perform execute complete carry handle take act process resolve address fulfil fulfill implement pay work go finish proceed`,
 	cueTask: `instruction instructions step steps task tasks action actions todo list request requests says say ask asks asked described specified
-		mentioned listed message email file note bill ticket runbook issue checklist plan document page comment everything whatever`,
+		mentioned listed accordingly according specifies message email file note bill ticket runbook issue checklist plan document page comment everything whatever`,
 	cueYes: `yes yeah yep sure ok okay confirm confirmed correct proceed great perfect thanks right fine good absolutely definitely agreed`,
 	cueNot: `not don dont never without no cannot cant won wont stop instead rather`,
 	cueStop: `a an the to of for in on at by with and or is are be it this that i me my you your can could would do from as so if not no

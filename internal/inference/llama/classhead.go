@@ -55,7 +55,7 @@ func (e *Engine) askClassHead(ctx context.Context, state []byte, asked []questio
 	}
 	scores, err := e.network.classify(tokens, len(e.description.classes))
 	if err != nil {
-		return engine.Reply{}, failed(err)
+		return engine.Reply{}, e.lost(ctx, err)
 	}
 	reply := engine.Reply{PromptTokens: len(tokens)}
 	for i, q := range asked {

@@ -69,3 +69,24 @@ func TestClassHeadRefusesOtherQuestions(t *testing.T) {
 		})
 	}
 }
+
+// TestClassHeadComputesWhatTheWeightsSay compares with a forward pass in double precision that was written down in NumPy
+// apart from this code, over the same file and tokens.
+func TestClassHeadComputesWhatTheWeightsSay(t *testing.T) {
+	e := use(t, minilm)
+	var asked []questions.Question
+	for _, name := range e.Info().Supports {
+		asked = append(asked, builtin(t, name))
+	}
+	reply, err := e.Ask(t.Context(), []byte(goldenState), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{-0.22458139, -0.1761499, -0.22153397, -0.08733534, -0.15369442, 0.14271749, 0.11051343, -0.35335431}
+	for i, score := range want {
+		// The file's weights have 16 bits, and each variant of the CPU adds up in another order.
+		if got := reply.Distributions[i].Probabilities[0]; math.Abs(got-sigmoid(score, 1)) > 2e-3 {
+			t.Errorf("%s: P(yes) %.5f, want %.5f", asked[i].Name, got, sigmoid(score, 1))
+		}
+	}
+}

@@ -193,6 +193,34 @@ func TestGoldenQuestion(t *testing.T) {
 	}
 }
 
+func TestAComputationStopsWithItsCaller(t *testing.T) {
+	e := use(t, smollm2)
+	state := []byte(goldenState + " twice")
+	want, err := e.Ask(t.Context(), state, []questions.Question{short("mail")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forget(e)
+	ctx, cancel := context.WithCancel(t.Context())
+	// The caller is gone when the first piece is computed: the engine notices inside of it.
+	e.network.caller.Store(&ctx)
+	cancel()
+	if err := e.network.extend(e.layout.head[:8], 0, false); err == nil {
+		t.Error("the engine computed for a caller who has gone away")
+	}
+	e.network.caller.Store(nil)
+	if _, err := e.Ask(ctx, state, []questions.Question{short("mail")}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	got, err := e.Ask(t.Context(), state, []questions.Question{short("mail")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(bits(want), bits(got)); diff != "" {
+		t.Errorf("a computation that was stopped left something behind:\n%s", diff)
+	}
+}
+
 func TestAskRefuses(t *testing.T) {
 	e := use(t, smollm2)
 	canceled, cancel := context.WithCancel(t.Context())

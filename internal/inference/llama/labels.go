@@ -68,7 +68,7 @@ func (e *Engine) compute(ctx context.Context, p prompt) (reused int, err error) 
 	n := e.computed.common(p)
 	reused = e.computed.keep(n)
 	if err := e.network.cut(reused); err != nil {
-		return 0, e.lost(err)
+		return 0, e.lost(ctx, err)
 	}
 	for ; n < len(p.ends); n++ {
 		if err := ctx.Err(); err != nil {
@@ -77,16 +77,19 @@ func (e *Engine) compute(ctx context.Context, p prompt) (reused int, err error) 
 		at := len(e.computed.tokens)
 		piece := p.tokens[at:p.ends[n]]
 		if err := e.network.extend(piece, at, n == len(p.ends)-1); err != nil {
-			return 0, e.lost(err)
+			return 0, e.lost(ctx, err)
 		}
 		e.computed.add(piece)
 	}
 	return reused, nil
 }
 
-// lost forgets the cache, of which nobody knows what it holds now.
-func (e *Engine) lost(err error) error {
+// lost forgets the cache, of which nobody knows what it holds now. A computation that was stopped did not fail.
+func (e *Engine) lost(ctx context.Context, err error) error {
 	e.computed.keep(0)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	return failed(err)
 }
 

@@ -250,6 +250,8 @@ func (e *Engine) Ask(ctx context.Context, state []byte, asked []questions.Questi
 			return engine.Reply{}, &engine.Error{Reason: engine.NotSupported, Question: q.Name, Detail: err.Error()}
 		}
 	}
+	e.network.caller.Store(&ctx)
+	defer e.network.caller.Store(nil)
 	if e.description.readout == ClassHead {
 		return e.askClassHead(ctx, state, asked)
 	}

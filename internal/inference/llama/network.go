@@ -1,8 +1,10 @@
 package llama
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	native "github.com/hybridgroup/yzma/pkg/llama"
 )
@@ -18,6 +20,9 @@ type network struct {
 	vocab   native.Vocab
 	batch   native.Batch
 	words   int
+	// caller is the context of the request that is computed. The engine asks for it some hundred times in each piece, by a
+	// function that was given to it once, so it has to lie somewhere.
+	caller *atomic.Pointer[context.Context]
 }
 
 // shape is how a network computes.
@@ -36,7 +41,7 @@ func loadModel(path string) (*network, error) {
 	if err != nil {
 		return nil, refuse(ModelMalformed, "the engine does not load the model")
 	}
-	n := &network{model: model, vocab: native.ModelGetVocab(model)}
+	n := &network{model: model, vocab: native.ModelGetVocab(model), caller: new(atomic.Pointer[context.Context])}
 	n.words = int(native.VocabNTokens(n.vocab))
 	return n, nil
 }
@@ -61,7 +66,14 @@ func (n *network) prepare(s shape) error {
 		return refuse(ModelMalformed, "the model has no cache: %v", err)
 	}
 	n.batch = native.BatchInit(int32(s.batch), 0, 1)
+	native.SetAbortCallback(n.context, n.isLeft)
 	return nil
+}
+
+// isLeft says that the caller has gone away. What is computed stops then.
+func (n *network) isLeft() bool {
+	ctx := n.caller.Load()
+	return ctx != nil && (*ctx).Err() != nil
 }
 
 // tokens splits text that holds no NUL. Only text of this package or of the model's template may have special tokens.

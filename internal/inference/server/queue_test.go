@@ -20,7 +20,7 @@ import (
 )
 
 func newJob(caller, name string) *job {
-	return &job{ctx: context.Background(), caller: caller, state: []byte(name), done: make(chan struct{})} //nolint:usetesting // it has no end of its own
+	return &job{ctx: context.Background(), caller: caller, state: []byte(name), done: make(chan struct{})}
 }
 
 // drained pops everything and returns the names in order.
@@ -56,7 +56,7 @@ func TestQueueOrder(t *testing.T) {
 			q := newQueue(tt.limit)
 			jobs := map[string]*job{}
 			var order, refused []string
-			for _, id := range strings.Fields(tt.push) {
+			for id := range strings.FieldsSeq(tt.push) {
 				j := newJob(id[:1], id)
 				jobs[id] = j
 				order = append(order, id)

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# What the audit log costs: the gate of the benchmark with its log durable on a disk and signed, and the same gate with no
+# log at all, under the same load, in turns. See bench/README.md.
+#
+# ROUNDS (3), DURATION in seconds (10), CONNECTIONS (64), OUT (bench/audit.md).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+ROUNDS=${ROUNDS:-3}
+DURATION=${DURATION:-10}
+CONNECTIONS=${CONNECTIONS:-64}
+OUT=${OUT:-bench/audit.md}
+
+state=$PWD/.cache/bench
+mkdir -p "$state"
+work=$(mktemp -d "$state/audit.XXXXXX")
+pids=()
+cleanup() {
+  local pid
+  for pid in "${pids[@]:-}"; do
+    [[ -n $pid ]] || continue
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
+  rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '== %s\n' "$*"; }
+die() { printf 'bench: %s\n' "$*" >&2; exit 1; }
+
+command -v wrk >/dev/null || die "wrk is missing: make bench installs it"
+
+free_port() {
+  local port
+  while :; do
+    port=$((20000 + RANDOM % 20000))
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+  done
+}
+
+token=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
+(umask 077 && printf '%s,system:serviceaccount:bench:agent,1,system:serviceaccounts\n' "$token" >"$work/tokens.csv")
+go build -o "$work/" ./hack/auditgate ./cmd/gatewright
+
+declare -A port
+start() { # SIDE ARGUMENTS...
+  local side=$1
+  shift
+  port[$side]=$(free_port)
+  "$work/auditgate" --token-auth-file "$work/tokens.csv" --listen "127.0.0.1:${port[$side]}" "$@" >"$work/$side.log" 2>&1 &
+  pids+=("$!")
+  local i
+  for ((i = 0; i < 100; i++)); do
+    curl -s -o /dev/null --max-time 2 "http://127.0.0.1:${port[$side]}/" && return
+    sleep 0.1
+  done
+  tail -n 5 "$work/$side.log" >&2
+  die "$side did not start"
+}
+
+value() { sed -nE "s/.*[ ]$1=([0-9.]+).*/\1/p" <<<"$2"; }
+
+load() { # SIDE SECONDS: the line RESULT of load.lua
+  wrk -t1 "-c$CONNECTIONS" "-d${2}s" --latency --timeout 5s -s bench/load.lua "http://127.0.0.1:${port[$1]}" \
+    -- bench/requests/allow.json gate /v1alpha1/review "$token" >"$work/wrk.txt"
+  grep '^RESULT' "$work/wrk.txt" || { cat "$work/wrk.txt" >&2; die "wrk gave no result"; }
+}
+
+measure() { # SIDE ROUND
+  local line
+  line=$(load "$1" "$DURATION")
+  [[ $(value wrong "$line") == 0 && $(value errors "$line") == 0 ]] || die "$1: not every answer was an Allow: $line"
+  echo "$1 $(value rps "$line") $(value p50us "$line") $(value p99us "$line")" >>"$work/results"
+  [[ $1 == on ]] && value requests "$line" >>"$work/count"
+  say "round $2, log $1: $(value rps "$line") requests/s, p99 $(value p99us "$line") us"
+}
+
+median() { # SIDE COLUMN
+  awk -v side="$1" -v col="$2" '$1 == side { print $col }' "$work/results" | sort -g |
+    awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
+load_before=$(cut -d' ' -f1 /proc/loadavg)
+start on --audit-log "$work/audit.jsonl" --audit-key "$work/key.json"
+start off
+for side in on off; do load "$side" 2 >/dev/null; done
+for ((round = 1; round <= ROUNDS; round++)); do
+  if ((round % 2)); then order="on off"; else order="off on"; fi # neither side is always the first
+  for side in $order; do measure "$side" "$round"; done
+done
+
+records=$(wc -l <"$work/audit.jsonl")
+allowed=$(awk '{ n += $1 } END { print n }' "$work/count")
+((records >= allowed)) || die "the log has $records records for $allowed answers"
+"$work/gatewright" audit verify "$work/audit.jsonl" --key "$work/key.json" >"$work/verify.txt" || die "the log is not whole: $(cat "$work/verify.txt")"
+
+report() {
+  echo "# What the audit log costs"
+  echo
+  echo "Written by bench/audit.sh; bench/README.md says what is compared. An Allow of a tool that writes, so that each answer"
+  echo "waits for its record to be on the disk."
+  echo
+  echo "| | log durable and signed | no log | with the log |"
+  echo "| --- | ---: | ---: | ---: |"
+  local row
+  for row in "requests/s:2" "p50, us:3" "p99, us:4"; do
+    awk -v what="${row%%:*}" -v on="$(median on "${row##*:}")" -v off="$(median off "${row##*:}")" \
+      'BEGIN { printf "| %s | %.0f | %.0f | %.0f %% |\n", what, on, off, 100 * on / off }'
+  done
+  echo
+  echo "- machine: $(sed -nE 's/^model name\s*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors, load before the run $load_before"
+  echo "- log on $(df --output=fstype "$state" | tail -n 1), $records records for $allowed answers, verified after the run"
+  echo "- $(go version | cut -d' ' -f3-4), wrk with 1 thread and $CONNECTIONS connections, $ROUNDS rounds of $DURATION s, medians"
+  echo
+  echo "| side | requests/s | p50, us | p99, us |"
+  echo "| --- | ---: | ---: | ---: |"
+  awk '{ printf "| %s | %s | %s | %s |\n", $1, $2, $3, $4 }' "$work/results"
+}
+report | tee "$OUT"
