@@ -2,13 +2,13 @@
 # What the audit log costs: the gate of the benchmark with its log durable on a disk and signed, and the same gate with no
 # log at all, under the same load, in turns. See bench/README.md.
 #
-# ROUNDS (3), DURATION in seconds (10), CONNECTIONS (64), OUT (bench/audit.md).
+# ROUNDS (3), DURATION in seconds (10), CONNECTIONS (256), OUT (bench/audit.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 ROUNDS=${ROUNDS:-3}
 DURATION=${DURATION:-10}
-CONNECTIONS=${CONNECTIONS:-64}
+CONNECTIONS=${CONNECTIONS:-256}
 OUT=${OUT:-bench/audit.md}
 
 state=$PWD/.cache/bench
@@ -42,15 +42,16 @@ free_port() {
 
 token=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
 (umask 077 && printf '%s,system:serviceaccount:bench:agent,1,system:serviceaccounts\n' "$token" >"$work/tokens.csv")
-go build -o "$work/" ./hack/auditgate ./cmd/gatewright
+go build -o "$work/" ./hack/auditgate
 
-declare -A port
+declare -A port pid
 start() { # SIDE ARGUMENTS...
   local side=$1
   shift
   port[$side]=$(free_port)
   "$work/auditgate" --token-auth-file "$work/tokens.csv" --listen "127.0.0.1:${port[$side]}" "$@" >"$work/$side.log" 2>&1 &
   pids+=("$!")
+  pid[$side]=$!
   local i
   for ((i = 0; i < 100; i++)); do
     curl -s -o /dev/null --max-time 2 "http://127.0.0.1:${port[$side]}/" && return
@@ -68,11 +69,24 @@ load() { # SIDE SECONDS: the line RESULT of load.lua
   grep '^RESULT' "$work/wrk.txt" || { cat "$work/wrk.txt" >&2; die "wrk gave no result"; }
 }
 
-measure() { # SIDE ROUND
+# ticks PID: processor time so far, in clock ticks, of the process with all its threads.
+ticks() {
   local line
+  line=$(<"/proc/$1/stat")
+  # shellcheck disable=SC2086 # the fields are meant to be split
+  set -- ${line##*) }
+  echo $((${12} + ${13}))
+}
+
+measure() { # SIDE ROUND
+  local line before after
+  before=$(ticks "${pid[$1]}")
   line=$(load "$1" "$DURATION")
+  after=$(ticks "${pid[$1]}")
   [[ $(value wrong "$line") == 0 && $(value errors "$line") == 0 ]] || die "$1: not every answer was an Allow: $line"
-  echo "$1 $(value rps "$line") $(value p50us "$line") $(value p99us "$line")" >>"$work/results"
+  awk -v side="$1" -v rps="$(value rps "$line")" -v p50="$(value p50us "$line")" -v p99="$(value p99us "$line")" \
+    -v n="$(value requests "$line")" -v ticks=$((after - before)) -v hz="$(getconf CLK_TCK)" \
+    'BEGIN { printf "%s %.0f %d %d %.1f\n", side, rps, p50, p99, ticks / hz * 1e6 / n }' >>"$work/results"
   [[ $1 == on ]] && value requests "$line" >>"$work/count"
   say "round $2, log $1: $(value rps "$line") requests/s, p99 $(value p99us "$line") us"
 }
@@ -94,7 +108,7 @@ done
 records=$(wc -l <"$work/audit.jsonl")
 allowed=$(awk '{ n += $1 } END { print n }' "$work/count")
 ((records >= allowed)) || die "the log has $records records for $allowed answers"
-"$work/gatewright" audit verify "$work/audit.jsonl" --key "$work/key.json" >"$work/verify.txt" || die "the log is not whole: $(cat "$work/verify.txt")"
+"$work/auditgate" --verify --audit-log "$work/audit.jsonl" --audit-key "$work/key.json" || die "the log is not whole"
 
 report() {
   echo "# What the audit log costs"
@@ -105,7 +119,7 @@ report() {
   echo "| | log durable and signed | no log | with the log |"
   echo "| --- | ---: | ---: | ---: |"
   local row
-  for row in "requests/s:2" "p50, us:3" "p99, us:4"; do
+  for row in "requests/s:2" "p50, us:3" "p99, us:4" "processor time per request, us:5"; do
     awk -v what="${row%%:*}" -v on="$(median on "${row##*:}")" -v off="$(median off "${row##*:}")" \
       'BEGIN { printf "| %s | %.0f | %.0f | %.0f %% |\n", what, on, off, 100 * on / off }'
   done
@@ -114,8 +128,8 @@ report() {
   echo "- log on $(df --output=fstype "$state" | tail -n 1), $records records for $allowed answers, verified after the run"
   echo "- $(go version | cut -d' ' -f3-4), wrk with 1 thread and $CONNECTIONS connections, $ROUNDS rounds of $DURATION s, medians"
   echo
-  echo "| side | requests/s | p50, us | p99, us |"
-  echo "| --- | ---: | ---: | ---: |"
-  awk '{ printf "| %s | %s | %s | %s |\n", $1, $2, $3, $4 }' "$work/results"
+  echo "| side | requests/s | p50, us | p99, us | processor us |"
+  echo "| --- | ---: | ---: | ---: | ---: |"
+  awk '{ printf "| %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5 }' "$work/results"
 }
 report | tee "$OUT"

@@ -45,7 +45,7 @@ def fixture(t, heads):
     """Facts of calls spread over the table, with the predictions that Go has to reproduce."""
     rows = np.linspace(0, len(t) - 1, FIXTURE_ROWS).astype(int)
     facts = t.facts[rows]
-    want = {name: trees.sigmoid(scale * trees.predict(b, facts) + shift).tolist() for name, (b, scale, shift) in heads.items()}
+    want = {name: trees.probability(name, b, scale, shift, t.names, facts).tolist() for name, (b, scale, shift) in heads.items()}
     return json.dumps({"facts": facts.tolist(), "want": want}, separators=(",", ":")) + "\n"
 
 
@@ -55,12 +55,14 @@ def main():
     arguments.add_argument("--fixture", default="internal/inference/judge/testdata/predictions.json")
     where = arguments.parse_args()
     facts = trees.catalog()
-    t = trees.table(FILES)
+    t, excluded = trees.trainable(FILES)
     heads = train(t, [f["direction"] for f in facts])
-    training = {"seed": trees.SEED, "rows": len(t), "data": {f.split("/")[-1]: trees.digest(f) for f in FILES}}
+    training = {"seed": trees.SEED, "rows": len(t), "excluded": excluded, "data": {f.split("/")[-1]: trees.digest(f) for f in FILES}}
     data = trees.export(heads, [f["name"] for f in facts], training)
     with open(where.model, "wb") as f:
         f.write(data)
+    with open(where.model + ".sha256", "w") as f:
+        f.write(hashlib.sha256(data).hexdigest() + "\n")
     with open(where.fixture, "w") as f:
         f.write(fixture(t, heads))
     print(hashlib.sha256(data).hexdigest())

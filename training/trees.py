@@ -48,8 +48,22 @@ def catalog():
     return [json.loads(line) for line in out.splitlines()]
 
 
-def table(files):
-    out = subprocess.run(["go", "run", "./training/facts", *files], check=True, capture_output=True, text=True).stdout
+PUBLIC = "testdata/evalsets/public.jsonl"
+
+
+def trainable(files):
+    """The training rows without those that are public cases too, and the ids of the latter: what scores is not trained on."""
+    t, public = table(files), set(table([PUBLIC]).meta["digest"])
+    scored = np.array([d in public for d in t.meta["digest"]], dtype=bool)
+    excluded = sorted(t.meta["id"][scored])
+    t.meta = {k: v[~scored] for k, v in t.meta.items()}
+    t.labels = {k: v[~scored] for k, v in t.labels.items()}
+    t.facts = t.facts[~scored]
+    return t, excluded
+
+
+def table(files, *flags):
+    out = subprocess.run(["go", "run", "./training/facts", *flags, *files], check=True, capture_output=True, text=True).stdout
     rows = list(csv.reader(out.splitlines(keepends=True)))
     return Table(rows[0], rows[1:])
 
@@ -150,12 +164,24 @@ def tree(node):
     return out
 
 
+# Where the agent's instructions hold conditions for what the tool does, the judge cannot know whether they are met: it
+# then takes a call for no less risky than this, above most harmless calls and below the bars that policies set.
+DOUBT = {"risk": 0.3}
+CONDITIONS = "conditions"
+
+
+def probability(head, boosters, scale, shift, names, facts):
+    """What the judge says: the curve over the trees, and the doubt."""
+    p = sigmoid(scale * predict(boosters, facts) + shift)
+    return np.where(facts[:, names.index(CONDITIONS)] >= 1, np.maximum(p, DOUBT.get(head, 0.0)), p)
+
+
 def export(heads, names, training):
     """The bytes of a model file. heads: name -> (boosters, scale, shift)."""
     body = {
         "format": FORMAT, "name": NAME, "facts": FACTS_VERSION, "names": names, "training": training,
         "heads": {
-            name: {"scale": scale, "shift": shift, "trees": [tree(x["tree_structure"]) for b in boosters for x in b.dump_model()["tree_info"]]}
+            name: {"scale": scale, "shift": shift, "doubt": DOUBT.get(name, 0.0), "trees": [tree(x["tree_structure"]) for b in boosters for x in b.dump_model()["tree_info"]]}
             for name, (boosters, scale, shift) in heads.items()
         },
     }

@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"gatewright.dev/gatewright/internal/inference/llama"
 	"gatewright.dev/gatewright/internal/inference/server"
 	"gatewright.dev/gatewright/internal/questions"
 )
@@ -27,6 +28,8 @@ type config struct {
 	library, scratch         string
 	threads, contextTokens   int
 	temperatures             map[questions.Type]int // in thousandths
+	calibratedFor            string                 // fingerprint without temperatures
+	readout                  string
 	listen                   string
 	plainHTTP, parentStdin   bool
 	tokenFile                string
@@ -57,7 +60,9 @@ func (c *config) bind(fs *flag.FlagSet) {
 	fs.IntVar(&c.threads, "threads", 0, "`number` of CPU threads (default: what the CPU limit of this process allows)")
 	fs.IntVar(&c.contextTokens, "context-tokens", 0, "longest prompt in `tokens` (default: what the model was made for, at most 4096)")
 	fs.Func("temperature", "fitted temperature of a type of question in thousandths, as `type=number` with noul, choice or score; may be repeated", c.temperature)
-	fs.StringVar(&c.listen, "listen", "127.0.0.1:8017", "`address` to listen on; port 0 takes a free one")
+	fs.StringVar(&c.calibratedFor, "calibrated-for", "", "`fingerprint`, without temperatures, that the model must have: what the temperatures were fitted for")
+	fs.StringVar(&c.readout, "readout", "", "`way` in which answers must be read, LabelLogits or ClassHead; it follows from the file, and another one is the end")
+	fs.StringVar(&c.listen, "listen", "127.0.0.1:8017", "`address` to listen on; port 0 takes a free one, unix:PATH is a socket for this user alone")
 	fs.BoolVar(&c.plainHTTP, "plain-http", false, "allow an address beyond loopback without TLS")
 	fs.BoolVar(&c.parentStdin, "parent-stdin", false, "end when standard input ends, so that a child does not outlive its parent")
 	fs.StringVar(&c.tokenFile, "token-file", "", "`file` with the bearer tokens that may ask, one a line, a name before it or not; read anew when it changes")
@@ -205,14 +210,39 @@ func (c *config) validate() error {
 	if c.pprof != "" && !isLoopback(c.pprof) {
 		return errors.New("-pprof must be a loopback address: profiles can hold what users wrote")
 	}
+	if err := c.validateModel(); err != nil {
+		return err
+	}
+	if path, ok := socket(c.listen); ok {
+		if path == "" || c.tlsCert != "" {
+			return errors.New("-listen unix: takes the path of a socket, and no TLS")
+		}
+		return nil
+	}
 	if _, _, err := net.SplitHostPort(c.listen); err != nil {
-		return errors.New("-listen must be an address with a port")
+		return errors.New("-listen must be an address with a port, or unix: and a path")
 	}
 	if c.tlsCert == "" && !c.plainHTTP && !isLoopback(c.listen) {
 		return errors.New("-listen beyond loopback needs -tls-cert, or -plain-http if what users write may travel in the clear")
 	}
 	return nil
 }
+
+var fingerprint = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// validateModel checks what the model is compared with once it is loaded.
+func (c *config) validateModel() error {
+	if c.calibratedFor != "" && !fingerprint.MatchString(c.calibratedFor) {
+		return errors.New("-calibrated-for must be sha256: and 64 lower-case hexadecimal digits")
+	}
+	if c.readout != "" && c.readout != string(llama.LabelLogits) && c.readout != string(llama.ClassHead) {
+		return fmt.Errorf("-readout must be %s or %s", llama.LabelLogits, llama.ClassHead)
+	}
+	return nil
+}
+
+// socket returns the path of a Unix socket, if that is the address.
+func socket(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
 
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)

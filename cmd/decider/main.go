@@ -41,6 +41,7 @@ const (
 	exitListen        = 23
 	exitIntegrity     = 24 // the loaded bytes changed, or cannot be hashed any more
 	exitEngine        = 25 // the engine failed while it served
+	exitMismatch      = 26 // read in another way, or calibrated for another fingerprint, than the model is
 )
 
 // byReason gives each reason for which a model is not loaded its exit code.

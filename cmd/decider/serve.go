@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +26,7 @@ func serve(ctx context.Context, c config, p process) (err error) {
 	if err != nil {
 		return &exit{exitFiles, err}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.listen)
+	listener, err := listen(ctx, c.listen)
 	if err != nil {
 		return &exit{exitListen, fmt.Errorf("listening: %w", err)}
 	}
@@ -62,6 +63,17 @@ func serve(ctx context.Context, c config, p process) (err error) {
 	}
 	fmt.Fprintln(p.stdout, "listening on", listener.Addr())
 	return s.Serve(ctx, listener, s.Handler(registry), secure)
+}
+
+// listen takes the address. A socket is born for this user alone: were its mode set afterwards, others could connect before.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	path, ok := socket(address)
+	if !ok {
+		return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	}
+	mask := syscall.Umask(0o177) // of the whole process, which does nothing else yet
+	defer syscall.Umask(mask)
+	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
 func files(c config, log *slog.Logger) (tokens *server.Tokens, secure *tls.Config, err error) {

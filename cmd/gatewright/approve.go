@@ -2,14 +2,10 @@ package main
 
 import (
 	"bufio"
-	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -18,22 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/serve"
 )
-
-// deskOptions say where a person decides.
-type deskOptions struct {
-	url, secret string
-	timeout     time.Duration
-}
-
-func addDesk(c *cobra.Command, o *deskOptions) {
-	c.Flags().StringVar(&o.url, "url", envOr("GATEWRIGHT_URL", "http://127.0.0.1:8470"), "address of the gate; GATEWRIGHT_URL by default")
-	c.Flags().StringVar(&o.secret, "approver-secret", "gatewright-approver-secret", "file with the approver's secret, as gatewright serve made it")
-	c.Flags().DurationVar(&o.timeout, "timeout", 12*time.Second, "how long to wait for the gate")
-}
 
 func newPending() *cobra.Command {
 	var (
@@ -48,7 +31,8 @@ func newPending() *cobra.Command {
 				return err
 			}
 			waiting := slices.DeleteFunc(all, func(a approval.Approval) bool { return a.State != approval.Pending })
-			return output.print(c.OutOrStdout(), waiting, func(w io.Writer) error { return printPending(w, waiting) })
+			slices.SortStableFunc(waiting, func(x, y approval.Approval) int { return x.Call.ExpiresAt.Compare(y.Call.ExpiresAt) })
+			return output.print(c.OutOrStdout(), waiting, func(w io.Writer) error { return printPending(w, waiting, time.Now()) })
 		},
 	}
 	addDesk(c, &o)
@@ -56,13 +40,38 @@ func newPending() *cobra.Command {
 	return c
 }
 
-func printPending(w io.Writer, waiting []approval.Approval) error {
+// printPending lists what waits, that which ends first at the top.
+func printPending(w io.Writer, waiting []approval.Approval, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "NAME\tCALLER\tTOOL\tCLASS\tMESSAGE\tARGUMENTS\tEXPIRES")
-	for _, a := range waiting {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(a.Name), cell(a.Call.Caller), cell(a.Call.Tool), cell(a.Call.Class), cell(a.Call.Message), cell(beginning(string(a.Call.Arguments))), a.Call.ExpiresAt.Format(time.RFC3339))
+	_, _ = fmt.Fprintln(t, "NAME\tCALLER\tFOR\tTOOL\tCLASS\tWHY\tMESSAGE\tARGUMENTS\tLEFT")
+	for i := range waiting {
+		a := &waiting[i]
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(a.Name), cell(a.Call.Caller), cell(a.Call.OnBehalfOf), cell(a.Call.Tool),
+			cell(a.Call.Class), cell(why(&a.Call)), cell(a.Call.Message), cell(beginning(string(a.Call.Arguments))), left(a.Call.ExpiresAt.Sub(now)))
 	}
 	return t.Flush()
+}
+
+// why are the reasons to ask, in short.
+func why(c *approval.Call) string {
+	var reasons []string
+	for _, r := range c.Reasons {
+		if !slices.Contains(reasons, r.Reason) {
+			reasons = append(reasons, r.Reason)
+		}
+	}
+	return strings.Join(reasons, ",")
+}
+
+// left is the time that is left, in minutes, or in seconds when it is short.
+func left(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "none"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%dm", int(d.Minutes()))
 }
 
 // beginning is enough of the arguments to tell calls apart in a list; approve shows all of them.
@@ -77,6 +86,7 @@ func beginning(s string) string {
 func newApprove() *cobra.Command {
 	var (
 		o   deskOptions
+		v   = serve.Verdict{Outcome: "Approve"}
 		yes bool
 	)
 	c := &cobra.Command{
@@ -94,151 +104,135 @@ func newApprove() *cobra.Command {
 			if found.State != approval.Pending {
 				return exit{exitError, found.Name + " is " + string(found.State) + ": only a pending call can be approved"}
 			}
-			if !yes && !confirmed(c.InOrStdin(), c.OutOrStdout()) {
-				return exit{exitError, "nothing was decided"}
+			if !yes {
+				if err := confirmed(c.InOrStdin(), c.OutOrStdout()); err != nil {
+					return err
+				}
 			}
-			return o.decide(c.Context(), c.OutOrStdout(), found.Name, serve.Verdict{Outcome: "Approve"})
+			v.ID = found.ID // what was shown, and nothing that has come into its place meanwhile
+			return o.decide(c.Context(), c.OutOrStdout(), found.Name, v)
 		},
 	}
 	addDesk(c, &o)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask; for scripts")
+	c.Flags().StringVarP(&v.Message, "message", "m", "", "what is kept beside the decision")
 	return c
 }
 
 func newReject() *cobra.Command {
 	var (
-		o       deskOptions
-		message string
+		o deskOptions
+		v = serve.Verdict{Outcome: "Reject"}
 	)
 	c := &cobra.Command{
 		Use: "reject NAME -m MESSAGE", Short: "Refuse a call that waits", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.decide(c.Context(), c.OutOrStdout(), args[0], serve.Verdict{Outcome: "Reject", Message: message})
+			return o.decide(c.Context(), c.OutOrStdout(), args[0], v)
 		},
 	}
 	addDesk(c, &o)
-	c.Flags().StringVarP(&message, "message", "m", "", "what the agent is told")
+	c.Flags().StringVarP(&v.Message, "message", "m", "", "what the agent is told")
 	return c
 }
 
 // printCall shows a call as it will run. What came from outside is printed so that it cannot move the cursor or pass for
 // something else.
-func printCall(w io.Writer, a *approval.Approval) error {
+func printCall(w io.Writer, a *serve.Shown) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
 			_, _ = fmt.Fprintf(t, "%s\t%s\n", cell(name), cell(value)) // names of arguments come from the call too
 		}
 	}
-	row("message", a.Call.Message)
-	row("tool", a.Call.Tool)
-	row("server", a.Call.Server)
-	row("class", a.Call.Class+" ("+a.Call.Base+")")
-	row("arguments", string(a.Call.Arguments))
-	for _, pointer := range slices.Sorted(maps.Keys(a.Call.Sources)) {
-		row("  "+pointer, "from "+a.Call.Sources[pointer])
+	c := &a.Call
+	row("message", c.Message)
+	row("tool", c.Tool)
+	row("  does", c.ToolDescription)
+	row("server", c.Server)
+	row("class", c.Class+" ("+c.Base+")")
+	printArguments(row, c)
+	row("caller", c.Caller)
+	row("session", c.Session)
+	printWords(row, c)
+	for _, question := range slices.Sorted(maps.Keys(c.Answers)) {
+		row("decider says", question+": "+c.Answers[question])
 	}
-	row("caller", a.Call.Caller)
-	row("on behalf of", claimed(a.Call.OnBehalfOf))
-	row("user's words", claimed(a.Call.UserRequest))
-	for _, question := range slices.Sorted(maps.Keys(a.Call.Answers)) {
-		row("  "+question, a.Call.Answers[question])
+	printReasons(row, c)
+	for _, p := range c.Policies {
+		row("policy", p)
 	}
-	for _, reason := range a.Call.ConfirmReasons {
-		row("because", reason)
+	for _, o := range a.AlsoPending {
+		row("also waits", o.Name+" "+o.Tool+map[bool]string{true: " (same session)"}[o.SameSession]+" "+o.Message)
 	}
 	row("state", string(a.State))
-	row("expires", a.Call.ExpiresAt.Format(time.RFC3339))
+	if d := a.Decision; d != nil {
+		row("decided by", d.By.String()+" at "+d.At.Format(time.RFC3339)+" "+d.Message)
+	}
+	row("expires", c.ExpiresAt.Format(time.RFC3339))
 	return t.Flush()
 }
 
-// claimed marks what only the agent says.
-func claimed(s string) string {
-	if s == "" {
-		return ""
+// printArguments prints them as they will run, and where each value came from.
+func printArguments(row func(name, value string), c *approval.Call) {
+	row("arguments", string(c.Arguments))
+	for _, pointer := range slices.Sorted(maps.Keys(c.Sources)) {
+		row("  "+pointer, "from "+c.Sources[pointer])
 	}
-	return s + "   (claimed by the agent)"
+	for _, pointer := range c.Sensitive {
+		row("  "+pointer, "is sensitive: length and digest are shown")
+	}
 }
 
-func confirmed(in io.Reader, out io.Writer) bool {
-	_, _ = fmt.Fprint(out, "\nLet this call run once? Type yes: ")
-	line, err := bufio.NewReader(in).ReadString('\n')
-	return (err == nil || err == io.EOF) && strings.TrimSpace(line) == "yes"
+// printWords prints whose call it is and what they have said, with whose word that is.
+func printWords(row func(name, value string), c *approval.Call) {
+	said := func(name, s string) {
+		if s == "" {
+			return
+		}
+		if c.AttestedBy == "" {
+			row(name, s+"   (claimed by the agent)")
+			return
+		}
+		row(name, s+"   (attested by "+c.AttestedBy+")")
+	}
+	said("on behalf of", c.OnBehalfOf)
+	if c.OmittedTurns > 0 {
+		row("before that", fmt.Sprintf("%d turns that are not shown", c.OmittedTurns))
+	}
+	for _, turn := range c.EarlierTurns {
+		said("said before", turn)
+	}
+	said("user's words", c.UserRequest)
+	for _, who := range c.InbandClaims {
+		row("beware", "the "+who+" in the conversation claims that this was approved already")
+	}
 }
 
-func (o *deskOptions) list(ctx context.Context) ([]approval.Approval, error) {
-	var all []approval.Approval
-	if err := o.send(ctx, http.MethodGet, serve.ApprovalsPath, nil, &all); err != nil {
-		return nil, err
+func printReasons(row func(name, value string), c *approval.Call) {
+	messages := map[string]string{}
+	for _, r := range c.Reasons {
+		messages[r.Key] = r.Message
 	}
-	return all, nil
+	for _, key := range c.ConfirmReasons {
+		row("because", key)
+		row("  meaning", messages[key])
+	}
 }
 
-func (o *deskOptions) find(ctx context.Context, name string) (*approval.Approval, error) {
-	all, err := o.list(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if all[i].Name == name {
-			return &all[i], nil
+// confirmed asks. A script has nobody to ask, and has to say so.
+func confirmed(in io.Reader, out io.Writer) error {
+	if f, ok := in.(*os.File); ok {
+		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+			return exit{exitUsage, "standard input is no terminal, so nobody can be asked: --yes approves without asking"}
 		}
 	}
-	return nil, fmt.Errorf("there is no approval %s: gatewright pending lists what waits", cell(name))
-}
-
-func (o *deskOptions) decide(ctx context.Context, w io.Writer, name string, v serve.Verdict) error {
-	if err := o.send(ctx, http.MethodPost, serve.ApprovalsPath+"/"+url.PathEscape(name), v, nil); err != nil {
-		return err
+	_, _ = fmt.Fprint(out, "\nLet this call run once? [y/N] ")
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
 	}
-	done := map[string]string{"Approve": "approved", "Reject": "rejected"}[v.Outcome]
-	_, err := fmt.Fprintf(w, "%s %s\n", cell(name), done)
-	return err
-}
-
-// send sends one request with the approver's secret.
-func (o *deskOptions) send(ctx context.Context, method, path string, in, out any) error {
-	if u, err := url.Parse(o.url); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
-		return exit{exitUsage, "--url " + cell(o.url) + " is neither https nor on this machine: the approver's secret would go over the network in plain text"}
+	if s := strings.ToLower(strings.TrimSpace(line)); s != "y" && s != "yes" {
+		return exit{exitError, "nothing was decided"}
 	}
-	secret, err := os.ReadFile(o.secret)
-	if err != nil {
-		return fmt.Errorf("reading the approver's secret: %w", err)
-	}
-	x := exchange{url: o.url, token: string(secret), method: method, path: path, timeout: o.timeout, limit: maxApprovals}
-	status, data, err := x.send(ctx, in)
-	if err != nil {
-		return err
-	}
-	if status != http.StatusOK {
-		return refusal(status, data)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(data, out)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// maxApprovals bounds a list of approvals: 1,000 of 32 KiB each.
-const maxApprovals = 40 << 20
-
-// refusal is the error object of a gate as an error.
-func refusal(status int, data []byte) error {
-	var e review.Error
-	if err := json.Unmarshal(data, &e); err != nil || e.Code == "" {
-		return fmt.Errorf("the gate answered HTTP %d", status)
-	}
-	return fmt.Errorf("the gate answered HTTP %d %s%s: %s", status, cell(e.Code), fieldText(e.Field), cell(e.Message))
-}
-
-func fieldText(field string) string {
-	if field == "" {
-		return ""
-	}
-	return " " + cell(field)
+	return nil
 }

@@ -7,9 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/evaluation"
+	"gatewright.dev/gatewright/internal/serve"
 )
 
 func TestApprovals(t *testing.T) {
@@ -84,16 +89,129 @@ func TestOnlyTheApproversSecretDecides(t *testing.T) {
 
 func TestACallThatWaitsIsSafeToPrint(t *testing.T) {
 	const hostile = "\x1b[2J\u202e\r"
-	a := &approval.Approval{Name: hostile, State: approval.Pending, Call: approval.Call{
-		Binding: approval.Binding{Caller: hostile, Tool: hostile, Server: hostile, OnBehalfOf: hostile, ConfirmReasons: []string{hostile}},
+	a := &serve.Shown{Approval: approval.Approval{Name: hostile, State: approval.Pending, Call: approval.Call{
+		Binding: approval.Binding{Caller: hostile, Tool: hostile, Server: hostile, OnBehalfOf: hostile, Session: hostile, AttestedBy: hostile, ConfirmReasons: []string{hostile}},
 		Class:   hostile, Message: hostile, UserRequest: hostile, Arguments: json.RawMessage(`"` + hostile + `"`),
 		Sources: map[string]string{"/" + hostile: "Nowhere"}, Answers: map[string]string{hostile: hostile},
-	}}
+		ToolDescription: hostile, EarlierTurns: []string{hostile}, Sensitive: []string{hostile}, InbandClaims: []string{hostile},
+		Policies: []string{hostile}, Reasons: []approval.Reason{{Key: hostile, Reason: hostile, Message: hostile}},
+	}, Decision: &approval.Decision{By: approval.Approver{Name: hostile}, Message: hostile}}, AlsoPending: []serve.Other{{Name: hostile, Tool: hostile, Message: hostile}}}
 	var out strings.Builder
-	if err := errors.Join(printCall(&out, a), printPending(&out, []approval.Approval{*a})); err != nil {
+	if err := errors.Join(printCall(&out, a), printPending(&out, []approval.Approval{a.Approval}, time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(out.String(), hostile[:1]+"\u202e\r") {
 		t.Errorf("what came with a call reaches the terminal: %q", out.String())
+	}
+}
+
+func TestApproveAsksATerminalOnly(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("y\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	var out strings.Builder
+	if err := confirmed(r, &out); err == nil || !strings.Contains(err.Error(), "--yes") || out.Len() != 0 {
+		t.Errorf("a pipe was asked %q: %v", out.String(), err)
+	}
+	for answer, want := range map[string]bool{"y\n": true, "Y\n": true, "yes": true, "": false, "\n": false, "n\n": false, "yy\n": false, "no, yes\n": false} {
+		if err := confirmed(strings.NewReader(answer), &out); (err == nil) != want {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+}
+
+func TestTheSecretThatIsSent(t *testing.T) {
+	const secret = "0123456789abcdef0123456789abcdef"
+	for name, test := range map[string]struct{ file, want, problem string }{
+		"a secret alone":            {secret + "\n", secret, ""},
+		"with a name":               {"kim:" + secret + "\n", secret, ""},
+		"after a comment":           {"# mine\n\nkim:" + secret, secret, ""},
+		"of several people":         {"kim:" + secret + "\nlee:" + secret + "\n", "", "holds 2 secrets"},
+		"none":                      {"\n", "", "holds 0 secrets"},
+		"of which a digest is left": {"kim:sha256:" + secret + secret, "", "digest of a secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "secret")
+			if err := os.WriteFile(path, []byte(test.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := readSecret(path)
+			if got != test.want || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+				t.Errorf("readSecret = %q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestLabelsExport(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	url := servingWith(t, samples, secret)
+	desk := []string{"--url", url, "--approver-secret", secret}
+	waiting := func(what string) string {
+		t.Helper()
+		out, errs, _ := command(t, "", "check", "--url", url, "-o", "json", "-f", writeCall(t, "kubectl", "kubectl delete pod "+what))
+		var results []checked
+		if err := json.Unmarshal([]byte(out), &results); err != nil || len(results) != 1 || results[0].Response == nil || results[0].Response.Approval == nil {
+			t.Fatalf("%v\n%s%s", err, out, errs)
+		}
+		return results[0].Response.Approval.Name
+	}
+	for what, verb := range map[string][]string{"good": {"approve", "--yes"}, "bad": {"reject", "-m", "not that one"}} {
+		if _, errs, code := command(t, "", append(append(verb, waiting(what)), desk...)...); code != exitOK {
+			t.Fatalf("%s: %s", what, errs)
+		}
+	}
+	waiting("undecided")
+
+	out, errs, code := command(t, "", append([]string{"labels", "export"}, desk...)...)
+	if code != exitOK || strings.Count(out, "\n") != 2 || strings.Contains(out, "kubectl delete") || strings.Contains(out, "show me") || !strings.Contains(out, `"argumentsDigest":"sha256:`) {
+		t.Errorf("digests: exit %d\n%s%s", code, out, errs)
+	}
+	out, errs, code = command(t, "", append([]string{"labels", "export", "--texts"}, desk...)...)
+	if code != exitOK {
+		t.Fatalf("texts: exit %d %s", code, errs)
+	}
+	cases, err := evaluation.ReadCases(strings.NewReader(out), "export")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[any]evaluation.Label{}
+	for _, c := range cases {
+		got[c.Arguments["command"]] = c.Label
+	}
+	want := map[any]evaluation.Label{"kubectl delete pod good": evaluation.LabelAllow, "kubectl delete pod bad": evaluation.LabelBlock}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLabelsThatAreNoCasesAreRefusedByName(t *testing.T) {
+	decided := approval.Approval{Name: "ta-1", ID: "1", Decision: &approval.Decision{Outcome: approval.Approved, By: approval.Approver{Type: approval.LocalSecret, Name: "kim"}},
+		Call: approval.Call{Base: "Write", UserRequest: "go", Arguments: json.RawMessage(`{"secret":"(9 bytes, sha256:00)"}`)}}
+	decided.Call.Tool, decided.Call.ArgumentsDigest = "t", "sha256:of-what-it-was"
+	for name, test := range map[string]struct {
+		change func(a *approval.Approval)
+		want   string
+	}{
+		"digests in the place of arguments": {func(*approval.Approval) {}, "holds digests only"},
+		"turns that were not kept":          {func(a *approval.Approval) { a.Call.OmittedTurns = 3 }, "3 turns"},
+		"a class of no name":                {func(a *approval.Approval) { a.Call.Base = "" }, "unknown"},
+		"arguments that are none":           {func(a *approval.Approval) { a.Call.Arguments = json.RawMessage(`[]`) }, "no JSON object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := decided
+			test.change(&a)
+			var out, errs strings.Builder
+			err := exportLabels(&out, &errs, []approval.Approval{a}, true)
+			if err == nil || out.Len() != 0 || !strings.Contains(errs.String(), "ta-1 is not exported") || !strings.Contains(errs.String(), test.want) {
+				t.Errorf("%v\n%s%s", err, out.String(), errs.String())
+			}
+		})
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 func newAudit() *cobra.Command {
 	c := &cobra.Command{Use: "audit", Short: "Check and search the audit log, and judge what is in it again"}
-	c.AddCommand(newAuditVerify(), newAuditQuery(), newAuditReplay(), newAuditMissed(), newAuditSample(), newAuditExport(), newAuditKey(), newAuditCaptureKey())
+	c.AddCommand(newAuditVerify(), newAuditQuery(), newAuditReplay(), newAuditMissed(), newAuditSample(), newAuditExport(), newAuditKey(), newAuditKeyPair())
 	return c
 }
 

@@ -40,9 +40,9 @@ func newAuditKey() *cobra.Command {
 	return c
 }
 
-func newAuditCaptureKey() *cobra.Command {
+func newAuditKeyPair() *cobra.Command {
 	return &cobra.Command{
-		Use: "capture-key FILE", Short: "Make a key pair to encrypt kept calls with",
+		Use: "keypair FILE", Short: "Make a key pair to encrypt kept calls with",
 		Long: "Makes FILE with the private key, readable by its owner only, and FILE.pub with the public one. The gate needs only the\n" +
 			"public one (serve --capture-key FILE.pub): keep the private one where calls are judged again.",
 		Args: cobra.ExactArgs(1),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,10 +36,18 @@ func newAuditVerify() *cobra.Command {
 				}
 				e.Heads = append(e.Heads, kept)
 			}
-			if err := evidence(&e, paths, o.keys, o.checkpoints); err != nil {
+			parts, err := audit.Parts(paths...)
+			if err != nil {
 				return err
 			}
-			return verifyLog(c.Context(), c.OutOrStdout(), paths, e)
+			beside := ""
+			if len(paths) == 1 {
+				beside = parts[len(parts)-1] + audit.CheckpointSuffix // the file in use has the name of the log
+			}
+			if err := evidence(&e, o.keys, o.checkpoints, beside); err != nil {
+				return err
+			}
+			return verifyLog(c.Context(), c.OutOrStdout(), parts, e)
 		},
 	}
 	c.Flags().StringVar(&o.head, "head", "", "SEQ:DIGEST that was noted down; the line SEQ must still have it")
@@ -47,22 +56,19 @@ func newAuditVerify() *cobra.Command {
 	return c
 }
 
-// evidence reads keys and checkpoints.
-func evidence(e *audit.Evidence, paths []string, keys, checkpoints string) (err error) {
+// evidence reads keys and checkpoints: those given, or those in the file beside the log, if there is one.
+func evidence(e *audit.Evidence, keys, checkpoints, beside string) (err error) {
 	if keys != "" {
 		if e.Keys, err = audit.ReadPublicKeys(keys); err != nil {
 			return fmt.Errorf("--key %s: %w", cell(keys), err)
 		}
 	}
-	isGiven := checkpoints != ""
-	if !isGiven && len(paths) == 1 {
-		checkpoints = paths[0] + audit.CheckpointSuffix
-	}
-	if checkpoints == "" {
+	from := cmp.Or(checkpoints, beside)
+	if from == "" {
 		return nil
 	}
-	e.Checkpoints, err = audit.ReadCheckpoints(checkpoints)
-	if !isGiven && (errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrInvalid)) {
+	e.Checkpoints, err = audit.ReadCheckpoints(from)
+	if checkpoints == "" && errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -71,11 +77,7 @@ func evidence(e *audit.Evidence, paths []string, keys, checkpoints string) (err 
 	return nil
 }
 
-func verifyLog(ctx context.Context, w io.Writer, paths []string, e audit.Evidence) error {
-	parts, err := audit.Parts(paths...)
-	if err != nil {
-		return err
-	}
+func verifyLog(ctx context.Context, w io.Writer, parts []string, e audit.Evidence) error {
 	v, err := audit.NewVerifier(e)
 	if err != nil {
 		return exit{exitFailed, err.Error()}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gatewright.dev/gatewright/internal/inference/judge"
 	"gatewright.dev/gatewright/internal/serve"
 )
 
@@ -71,6 +72,17 @@ func printExplained(w io.Writer, x *serve.Explained) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	printDrivers(w, x.Drivers)
 	_, err := fmt.Fprintf(w, "%s: %s by %s\n%s\nremedy: %s\n", r.Outcome, cell(r.Reason), cell(r.By), cell(r.Message), r.Remedy)
 	return err
+}
+
+// printDrivers says which facts drove the answers of the embedded judge.
+func printDrivers(w io.Writer, all []judge.Drivers) {
+	for _, d := range all {
+		_, _ = fmt.Fprintf(w, "embedded judge on %s: fault %.2f\n", d.Question, d.Fault)
+		for _, p := range d.Pushes {
+			_, _ = fmt.Fprintf(w, "  %+.2f  %s = %.3g: %s\n", p.By, p.Fact, p.Was, p.Doc)
+		}
+	}
 }

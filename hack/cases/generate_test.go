@@ -11,7 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/evaluation"
+	"gatewright.dev/gatewright/internal/manifest"
+	"gatewright.dev/gatewright/internal/policy"
 	"gatewright.dev/gatewright/internal/suite"
 )
 
@@ -178,5 +181,24 @@ func TestTheScenariosReproduceTheTable(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"proceed": 9, "clarify": 6, "deny": 5}, outcomes); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The ladder that the judgments are scored with is a policy that a gate takes.
+func TestTheLadderOfTheJudgmentsLoads(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(evalsets, "cloud-operations-ladder.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifest.Load("cloud-operations-ladder.yaml", data)
+	if err != nil || len(objects) != 1 {
+		t.Fatal(objects, err)
+	}
+	p, ok := objects[0].Object.(*v1alpha1.ToolPolicy)
+	if !ok {
+		t.Fatalf("%T is no ToolPolicy", objects[0].Object)
+	}
+	if _, errs := policy.Compile(p); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
 	}
 }

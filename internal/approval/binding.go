@@ -64,7 +64,7 @@ func (b Binding) IsSameCall(o Binding) bool {
 // the other could be cut at another place and give the same bytes: tool "a" of
 // server "bc" is not tool "ab" of server "c".
 func hash(context string, parts, reasons []string) string {
-	var buf []byte
+	buf := make([]byte, 0, 1024) // enough for most, so that it grows for few
 	for _, list := range [][]string{{context}, parts, reasons} {
 		for _, p := range list {
 			buf = binary.BigEndian.AppendUint64(buf, uint64(len(p)))

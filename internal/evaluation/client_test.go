@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,10 +17,28 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 )
 
+// received are the requests that a gate got.
+type received struct {
+	mu   sync.Mutex
+	list []*review.Request
+}
+
+func (r *received) add(one *review.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, one)
+}
+
+func (r *received) all() []*review.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
 // answering is a gate that answers a request with whatever the function makes of it.
-func answering(t *testing.T, answer func(w http.ResponseWriter, r *review.Request)) (url string, requests *[]*review.Request) {
+func answering(t *testing.T, answer func(w http.ResponseWriter, r *review.Request)) (url string, requests *received) {
 	t.Helper()
-	requests = &[]*review.Request{}
+	requests = &received{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -29,7 +49,7 @@ func answering(t *testing.T, answer func(w http.ResponseWriter, r *review.Reques
 			t.Errorf("%s: %v", body, err)
 			return
 		}
-		*requests = append(*requests, call.Request)
+		requests.add(call.Request)
 		answer(w, call.Request)
 	}))
 	t.Cleanup(server.Close)
@@ -124,8 +144,8 @@ func TestTheClientTakesOnlyWholeAnswers(t *testing.T) {
 			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Result{}, "Milliseconds")); diff != "" {
 				t.Error(diff)
 			}
-			if len(*requests) != 1 || got.Milliseconds <= 0 {
-				t.Errorf("%d requests, %v ms", len(*requests), got.Milliseconds)
+			if n := len(requests.all()); n != 1 || got.Milliseconds <= 0 {
+				t.Errorf("%d requests, %v ms", n, got.Milliseconds)
 			}
 		})
 	}
@@ -142,7 +162,7 @@ func TestTheClientSendsDryRunsThatNobodySentBefore(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 	}
-	first, second := (*requests)[0], (*requests)[1]
+	first, second := requests.all()[0], requests.all()[1]
 	if first.UID == second.UID || first.Context.Session == second.Context.Session || first.Context.Session == "" || !first.DryRun || !second.DryRun {
 		t.Errorf("%+v and %+v", first, second)
 	}
@@ -153,14 +173,14 @@ func TestTheClientSendsDryRunsThatNobodySentBefore(t *testing.T) {
 }
 
 func TestTheClientSendsATokenForTheCase(t *testing.T) {
-	var got []string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header.Get("Authorization")) }))
+	tokens := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { tokens <- r.Header.Get("Authorization") }))
 	defer server.Close()
 	client := NewClient(ClientOptions{URL: server.URL, Token: func(c *Case) string { return c.Half }})
 	for _, half := range []string{"A", ""} {
 		client.Review(t.Context(), &Case{Half: half, Arguments: map[string]any{}})
 	}
-	if diff := cmp.Diff([]string{"Bearer A", ""}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Bearer A", ""}, []string{<-tokens, <-tokens}); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -75,9 +76,9 @@ func (d *drawing) axes(f frame, xLabel, yLabel string) {
 		value := f.fromY + share*(1-f.fromY)
 		y := f.y(value)
 		d.line("grid", f.left, y, f.left+f.width, y)
-		d.text("tick", "end", f.left-6, y+4, strconv.FormatFloat(100*value, 'f', -1, 64))
+		d.text("tick", "end", f.left-6, y+4, strconv.FormatFloat(math.Round(1000*value)/10, 'f', -1, 64))
 	}
 	d.line("axis", f.left, f.top+f.height, f.left+f.width, f.top+f.height)
 	d.text("label", "middle", f.left+f.width/2, f.top+f.height+34, xLabel)
-	d.text("label", "start", f.left-28, f.top-10, yLabel)
+	d.text("label", "start", f.left-28, f.top-20, yLabel)
 }

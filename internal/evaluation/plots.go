@@ -63,9 +63,7 @@ func classPlot(list []ConfigurationReport) drawing {
 	d := drawing{Title: "Recall of dangerous calls and false blocks, by class", Width: left + 2*half + gap + 50}
 	y := top
 	for _, class := range classOrder {
-		if y = d.classRows(list, class, y, left, half, gap, bar); len(list) == 0 {
-			break
-		}
+		y = d.classRows(list, class, y, left, half, gap, bar)
 	}
 	d.Height = y + 8
 	for i, title := range []string{"dangerous calls that were stopped, %", "harmless calls that were stopped, %"} {
@@ -113,14 +111,14 @@ func (d *drawing) bar(class string, x, y, width, height float64, p stats.Proport
 
 // coveragePlot draws accuracy against coverage, one dot for each floor of confidence.
 func coveragePlot(c *ConfigurationReport) drawing {
-	d := drawing{Title: "Accuracy against coverage as the floor of confidence rises, " + string(c.Configuration), Width: 480, Height: 340}
+	d := drawing{Title: "Accuracy against coverage as the floor of confidence rises, " + string(c.Configuration), Width: 490, Height: 346}
 	lowest := 1.0
 	for _, s := range c.Curve {
 		if s.Coverage.Count > 0 {
 			lowest = min(lowest, s.Accuracy.Low)
 		}
 	}
-	f := frame{left: 50, top: 56, width: 380, height: 230, fromY: math.Floor(min(lowest, 0.96)*10) / 10}
+	f := frame{left: 50, top: 62, width: 380, height: 230, fromY: math.Floor(min(lowest, 0.8)*5) / 5}
 	d.axes(f, "answers that reach the floor, %", "right among these, %")
 	var line []float64
 	d.text("label strong", "start", 0, 14, string(c.Configuration))
@@ -133,7 +131,7 @@ func coveragePlot(c *ConfigurationReport) drawing {
 		line = append(line, x, y)
 		d.line("whisker "+style(c.Configuration), x, f.y(s.Accuracy.Low), x, f.y(s.Accuracy.High))
 		d.dot("mark "+style(c.Configuration), x, y, 4, fmt.Sprintf("confidence at least %.2f: coverage %s, accuracy %s", s.Floor, share(s.Coverage), share(s.Accuracy)))
-		if math.Hypot(x-lastX, y-lastY) > 24 {
+		if math.Hypot(x-lastX, y-lastY) > 34 {
 			d.text("tick", "start", x+8, y-7, fmt.Sprintf("%.2f", s.Floor))
 			lastX, lastY = x, y
 		}
@@ -144,8 +142,8 @@ func coveragePlot(c *ConfigurationReport) drawing {
 
 // reliabilityPlot draws how often a yes was true against how likely it was said to be.
 func reliabilityPlot(q *Question) drawing {
-	d := drawing{Title: "Reliability of " + q.Name, Width: 280, Height: 312}
-	f := frame{left: 46, top: 70, width: 200, height: 180}
+	d := drawing{Title: "Reliability of " + q.Name, Width: 280, Height: 318}
+	f := frame{left: 46, top: 76, width: 200, height: 180}
 	d.text("label strong", "start", 0, 14, q.Name)
 	if q.ECE != nil && q.Brier != nil {
 		d.text("tick", "start", 0, 30, fmt.Sprintf("ECE %.3f, Brier %.3f, against the %s", *q.ECE, *q.Brier, truthWord(q.Truth)))
@@ -175,8 +173,8 @@ func truthWord(truth string) string {
 
 // rocPlot draws how well a question alone ranks.
 func rocPlot(q *Question) drawing {
-	d := drawing{Title: "ROC of " + q.Name, Width: 280, Height: 312}
-	f := frame{left: 46, top: 70, width: 200, height: 180}
+	d := drawing{Title: "ROC of " + q.Name, Width: 280, Height: 318}
+	f := frame{left: 46, top: 76, width: 200, height: 180}
 	d.text("label strong", "start", 0, 14, q.Name)
 	if q.AUC != nil {
 		d.text("tick", "start", 0, 30, "AUC "+interval(q.AUC))

@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"strings"
-
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 )
 
@@ -72,6 +70,15 @@ var wordKinds = map[string]wordKind{
 	"not": negationWord, "never": negationWord, "unless": negationWord, "until": negationWord, "if": negationWord, "t": negationWord,
 }
 
+// wordShapes says by first letter which lengths the vocabulary has, as bits: most words of a text are none of them, and
+// need not be looked up.
+var wordShapes = func() (shapes ['z' + 1]uint32) {
+	for word := range wordKinds {
+		shapes[word[0]] |= 1 << len(word)
+	}
+	return shapes
+}()
+
 // claimWindow is how many words a claim may stretch over.
 const claimWindow = 7
 
@@ -86,46 +93,51 @@ const longestWord = 16
 // confirmation", "no approval needed"). A negation shortly before makes it none ("not yet approved").
 func claimsApproval(text string) bool {
 	var window [claimWindow]wordKind
-	var word [longestWord]byte
-	n, length := 0, 0
-	flush := func() bool {
-		if length == 0 {
-			return false
+	n := 0 // words of the sentence so far
+	for i := 0; i < len(text); {
+		if lowerLetters[text[i]] == 0 {
+			if isSentenceEnd(text[i]) {
+				n = 0
+			}
+			i++
+			continue
 		}
-		kind := otherWord
-		if length <= longestWord {
-			kind = wordKinds[string(word[:length])]
+		end := i + 1
+		for end < len(text) && lowerLetters[text[end]] != 0 {
+			end++
 		}
-		length = 0
+		kind := kindOf(text[i:end])
+		i = end
+		n++
 		copy(window[:], window[1:])
 		window[claimWindow-1] = kind
-		n++
-		return kind != otherWord && isClaim(window[claimWindow-min(n, claimWindow):])
-	}
-	for i := range len(text) {
-		c := text[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		switch {
-		case c >= 'a' && c <= 'z':
-			if length < longestWord {
-				word[length] = c
-			}
-			length++
-		case strings.IndexByte(".!?\n;", c) >= 0:
-			if flush() {
-				return true
-			}
-			n = 0
-		default:
-			if flush() {
-				return true
-			}
+		if kind != otherWord && isClaim(window[claimWindow-min(n, claimWindow):]) {
+			return true
 		}
 	}
-	return flush()
+	return false
 }
+
+func kindOf(text string) wordKind {
+	if len(text) > longestWord || wordShapes[lowerLetters[text[0]]]&(1<<len(text)) == 0 {
+		return otherWord
+	}
+	var word [longestWord]byte
+	for i := range len(text) {
+		word[i] = lowerLetters[text[i]]
+	}
+	return wordKinds[string(word[:len(text)])]
+}
+
+// lowerLetters gives the lower case of ASCII letters, and 0 for everything else.
+var lowerLetters = func() (table [256]byte) {
+	for c := byte('a'); c <= 'z'; c++ {
+		table[c], table[c-'a'+'A'] = c, c
+	}
+	return table
+}()
+
+func isSentenceEnd(c byte) bool { return c == '.' || c == '!' || c == '?' || c == '\n' || c == ';' }
 
 // isClaim says whether the words of a window, of which the last is new, make a claim.
 func isClaim(window []wordKind) bool {

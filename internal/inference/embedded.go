@@ -53,6 +53,11 @@ func (e *Embedded) ModelHash() string { return e.judge.Hash() }
 // Name is the name of the model.
 func (e *Embedded) Name() string { return e.judge.Name() }
 
+// Explain says which facts drove the answers to a request, the most strongest of each.
+func (e *Embedded) Explain(r *Request, most int) ([]judge.Drivers, error) {
+	return e.judge.Explain(&r.State, r.Questions, most)
+}
+
 // Decide answers at once. A request with a question that the judge does not answer is refused whole.
 func (e *Embedded) Decide(ctx context.Context, r Request) (Result, error) {
 	if err := r.validate(); err != nil {

@@ -3,6 +3,7 @@ package inference
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,10 @@ func statusError(status int, header http.Header, body []byte) *Error {
 	switch {
 	case status == http.StatusRequestEntityTooLarge, (status == 400 || status == 422) && saysTooLong(faults):
 		e.Reason = TooLong
+	case status == http.StatusUnprocessableEntity && hasCode(faults, "low_coverage"):
+		e.Reason = LowCoverage
+	case status == http.StatusUnprocessableEntity && hasCode(faults, "question_not_supported"):
+		e.Reason = QuestionNotSupported
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable, status == 529:
 		e.Reason = Overloaded
 		e.RetryAfter = retryAfter(header)
@@ -36,6 +41,11 @@ func statusError(status int, header http.Header, body []byte) *Error {
 		e.Reason = BadReply // a redirect, or a success of another kind
 	}
 	return e
+}
+
+// hasCode says whether a server gave this code of the decider server's own.
+func hasCode(faults []fault, code string) bool {
+	return slices.ContainsFunc(faults, func(f fault) bool { return f.code == code })
 }
 
 // faultsOf reads the error shapes that servers of this wire use:

@@ -3,6 +3,8 @@ package inference
 import (
 	"bytes"
 	"context"
+	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +21,9 @@ type SystemOneOptions struct {
 	// Path replaces SystemOnePath; "/" means that BaseURL is the whole address. Empty also means that where BaseURL ends in
 	// the name of the model, as on platforms that put the model into the address.
 	Path string
+	// Own says that the server is a process of this project, which checked the bytes that it loaded: the fingerprint that it
+	// states is the decider's as it is, and a reply that states none is refused. Fingerprint must be empty then.
+	Own bool
 }
 
 // SystemOne asks over the wire of typed questions: state and questions in, one typed answer for each out.
@@ -32,6 +37,9 @@ func NewSystemOne(o SystemOneOptions) (*SystemOne, error) {
 	e, err := newEndpoint(o.ServerOptions)
 	if err != nil {
 		return nil, err
+	}
+	if o.Own && o.Fingerprint != "" {
+		return nil, errors.New("an own server states its fingerprint: leave it out")
 	}
 	switch o.Path {
 	case "":
@@ -65,6 +73,9 @@ func (s *SystemOne) ask(ctx context.Context, state []byte, group []questions.Que
 	return s.result(reply, group)
 }
 
+// ownFingerprint is how the decider server states it.
+var ownFingerprint = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
 // result checks who answered. A server that names its own fingerprint must name the pinned one.
 func (s *SystemOne) result(reply systemOneReply, group []questions.Question) (Result, error) {
 	if err := checkModel(reply.model, s.options.expected()); err != nil {
@@ -79,8 +90,15 @@ func (s *SystemOne) result(reply systemOneReply, group []questions.Question) (Re
 			return Result{}, err
 		}
 	}
+	fingerprint := s.options.fingerprint("systemone", reply.fingerprint)
+	if s.options.Own {
+		if !ownFingerprint.MatchString(reply.fingerprint) {
+			return Result{}, fail(ModelMismatch, "the reply carries no fingerprint")
+		}
+		fingerprint = reply.fingerprint
+	}
 	return Result{
-		Answers: reply.answers, Model: reply.model, Fingerprint: s.options.fingerprint("systemone", reply.fingerprint),
+		Answers: reply.answers, Model: reply.model, Fingerprint: fingerprint,
 		InputTokens: reply.inputTokens, OutputTokens: reply.outputTokens,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -40,7 +41,7 @@ func (j *Judgement) Approvers() Approvers {
 			out.Attestors = own
 		} else {
 			out.Attestors = slices.DeleteFunc(out.Attestors, func(a Attestor) bool {
-				return !slices.ContainsFunc(own, func(o Attestor) bool { return string(o.PublicKey) == string(a.PublicKey) })
+				return !slices.ContainsFunc(own, func(o Attestor) bool { return bytes.Equal(o.PublicKey, a.PublicKey) })
 			})
 		}
 		first = false

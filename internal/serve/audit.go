@@ -70,7 +70,7 @@ func (c *AuditConfig) bindFlags(f *flag.FlagSet) {
 	f.Int64Var(&c.KeepMiB, "audit-keep-mib", 0, "keep so many MiB of full files; 0 for all")
 	f.DurationVar(&c.KeepAge, "audit-keep-age", 0, "keep full files until their last record is so old, as in 8760h; 0 for ever")
 	f.StringVar(&c.Capture, "capture-dir", "", "folder to keep calls in where a policy says captureState; without it digests only")
-	f.StringVar(&c.CaptureKey, "capture-key", "", "file with the public key that kept calls are encrypted for, as gatewright audit capture-key makes it")
+	f.StringVar(&c.CaptureKey, "capture-key", "", "file with the public key that kept calls are encrypted for, as gatewright audit keypair makes it")
 	f.DurationVar(&c.CaptureKeep, "capture-keep", 30*24*time.Hour, "how long calls are kept")
 }
 

@@ -453,3 +453,42 @@ func newUID(t *testing.T) string {
 	}
 	return id.String()
 }
+
+// Every metric that serve adds stands in the reference.
+func TestMetricsOfTheLogAreDocumented(t *testing.T) {
+	g := startAudited(t, t.TempDir(), writing, func(c *Config) {
+		c.Audit.Sinks, c.Audit.Stdout = []string{"stdout"}, io.Discard
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(data)) {
+		name, ok := strings.CutPrefix(line, "# TYPE gatewright_audit_")
+		if !ok {
+			continue
+		}
+		found++
+		name, _, _ = strings.Cut(name, " ")
+		if !strings.Contains(string(page), "| `gatewright_audit_"+name+"` |") {
+			t.Errorf("gatewright_audit_%s is not in docs/reference/metrics.md", name)
+		}
+	}
+	if found < 9 {
+		t.Errorf("%d metrics of the log", found)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/inference/judge"
 	"gatewright.dev/gatewright/internal/policy"
 )
 
@@ -18,6 +19,8 @@ import (
 type Explained struct {
 	Explanation policy.Explanation `json:"explanation"`
 	Response    *review.Response   `json:"response"`
+	// Drivers say which facts drove the answers of the embedded judge.
+	Drivers []judge.Drivers `json:"drivers,omitempty"`
 }
 
 // discard takes records of calls that are only explained.
@@ -45,9 +48,13 @@ func Explain(ctx context.Context, manifests string, caller string, body []byte, 
 	if err := source.load(); err != nil {
 		return nil, err
 	}
+	drivers, err := watch(source)
+	if err != nil {
+		return nil, err
+	}
 	explanation, response, err := g.Explain(ctx, body, who)
 	if err != nil {
 		return nil, err
 	}
-	return &Explained{Explanation: explanation, Response: response}, nil
+	return &Explained{Explanation: explanation, Response: response, Drivers: drivers()}, nil
 }

@@ -51,6 +51,8 @@ type Config struct {
 	// ShutdownDelay is how long the gate, told to end, is not ready and still answers. 0 on one machine; behind a load
 	// balancer, as long as that takes to notice.
 	ShutdownDelay time.Duration
+	// Llama says with what deciders of runtime LlamaCpp are run.
+	Llama LlamaConfig
 	// Version of the binary, in records.
 	Version string
 	// Log takes what an operator acts on.
@@ -71,6 +73,7 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.Caller, "caller", "default/default", "service account that every request counts for when there is no token file, as NAMESPACE/NAME")
 	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in; none for no file, with another --audit-sink")
 	c.Audit.bindFlags(f)
+	c.Llama.bindFlags(f)
 	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
 	f.StringVar(&c.SealKey, "seal-key", "", "file with the keys that approvals are sealed with; made, readable by its owner only, if it is not there (default: the approval log's name with .seal-key.json)")
 	f.StringVar(&c.PermitKey, "permit-key", "gatewright-permit-key.json", "file with the keys that permits are signed with; made, readable by its owner only, if it is not there")
@@ -169,6 +172,7 @@ func Run(ctx context.Context, c Config) (err error) {
 
 func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry, desk *desk) error {
 	source := newSource(c.Manifests, g, c.Log)
+	source.llama = c.Llama
 	if c.NoReuse { // every call asks, whatever became of those before it
 		source.failuresToOpen = math.MaxInt
 	}

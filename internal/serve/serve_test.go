@@ -19,6 +19,7 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/inference"
 )
 
@@ -227,6 +228,14 @@ func TestEveryDecisionIsInTheLog(t *testing.T) {
 	}
 }
 
+// checkedDecider makes a decider as a source does.
+func checkedDecider(m *v1alpha1.DeciderModel) (*gate.ServedDecider, *inference.Guard, error) {
+	if err := checkServed(&m.Spec); err != nil {
+		return nil, nil, err
+	}
+	return serveDecider(m, nil, 0)
+}
+
 func TestDeciders(t *testing.T) {
 	embedded := func(sha, name string) v1alpha1.DeciderModelSpec {
 		return v1alpha1.DeciderModelSpec{Runtime: v1alpha1.RuntimeEmbedded, Artifact: &v1alpha1.Artifact{
@@ -264,7 +273,7 @@ func TestDeciders(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := &v1alpha1.DeciderModel{Spec: test.spec}
-			d, guard, err := serveDecider(m, 0)
+			d, guard, err := checkedDecider(m)
 			if guard != nil {
 				defer guard.Close()
 			}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -37,6 +38,13 @@ type source struct {
 	failuresToOpen int
 	// generations count the changes of each policy since this process began, as an API server does.
 	generations map[string]generation
+
+	// llama says with what deciders of runtime LlamaCpp are run. candidates are their processes, by name, that are to take
+	// the place of others once they are ready.
+	llama      LlamaConfig
+	candidates map[string]*process
+	ending     sync.WaitGroup
+	closing    chan struct{}
 }
 
 // generation is how often a policy was changed, and what it was last.
@@ -61,7 +69,10 @@ func (s *source) generation(kind, namespace, name string, spec any) int64 {
 }
 
 func newSource(folder string, g *gate.Gate, log *slog.Logger) *source {
-	return &source{folder: folder, gate: g, log: log, generations: map[string]generation{}}
+	return &source{
+		folder: folder, gate: g, log: log, generations: map[string]generation{},
+		candidates: map[string]*process{}, closing: make(chan struct{}),
+	}
 }
 
 // load reads the folder and puts it in force. A manifest that is refused blocks the callers it was about and leaves the
@@ -100,29 +111,49 @@ type keptDecider struct {
 	spec   [sha256.Size]byte
 	served *gate.ServedDecider
 	guard  *inference.Guard
+	// process is where a decider of runtime LlamaCpp runs, nil for others.
+	process *process
 }
 
 func (s *source) serveDeciders(models []*v1alpha1.DeciderModel) map[string]keptDecider {
 	out := make(map[string]keptDecider, len(models))
 	for _, m := range models {
-		spec, err := json.Marshal(m.Spec)
+		d, err := s.serveOne(m)
 		if err != nil {
 			s.log.Error("decider cannot be used", "decider", m.Name, "error", err)
 			continue
 		}
-		sum := sha256.Sum256(spec)
-		if kept, ok := s.deciders[m.Name]; ok && kept.spec == sum {
-			out[m.Name] = kept
-			continue
+		out[m.Name] = d
+	}
+	for name := range s.candidates {
+		if out[name].process == nil {
+			s.dropCandidate(name)
 		}
-		served, guard, err := serveDecider(m, s.failuresToOpen)
-		if err != nil {
-			s.log.Error("decider cannot be used", "decider", m.Name, "error", err)
-			continue
-		}
-		out[m.Name] = keptDecider{sum, served, guard}
 	}
 	return out
+}
+
+// serveOne keeps a decider whose spec and process stay, and makes a new one otherwise.
+func (s *source) serveOne(m *v1alpha1.DeciderModel) (keptDecider, error) {
+	spec, err := json.Marshal(m.Spec)
+	if err != nil {
+		return keptDecider{}, err
+	}
+	if err := checkServed(&m.Spec); err != nil {
+		return keptDecider{}, err
+	}
+	var p *process
+	if m.Spec.Runtime == v1alpha1.RuntimeLlamaCpp {
+		if p, err = s.process(m); err != nil {
+			return keptDecider{}, err
+		}
+	}
+	sum := sha256.Sum256(spec)
+	if kept, ok := s.deciders[m.Name]; ok && kept.spec == sum && kept.process == p {
+		return kept, nil
+	}
+	served, guard, err := serveDecider(m, p, s.failuresToOpen)
+	return keptDecider{sum, served, guard, p}, err
 }
 
 // replace puts deciders in the place of those before. What is no longer there ends its attempts in the background; calls
@@ -131,6 +162,9 @@ func (s *source) replace(deciders map[string]keptDecider) {
 	for name, old := range s.deciders {
 		if deciders[name].guard != old.guard {
 			old.guard.Close()
+		}
+		if old.process != nil && deciders[name].process != old.process {
+			s.retire(old.process)
 		}
 	}
 	s.deciders = deciders
@@ -205,7 +239,8 @@ func (s *source) watch(ctx context.Context, w *fsnotify.Watcher, seen string) {
 		case <-events:
 			due.changed()
 		case <-turn.C:
-			if now := s.stamp(); now != seen {
+			now := s.stamp()
+			if now != seen || s.candidateReady() {
 				seen = now
 				due.changed()
 			}
@@ -296,7 +331,15 @@ func (s *source) watchFolders(w *fsnotify.Watcher) {
 	}
 }
 
-func (s *source) close() { s.replace(nil) }
+// close ends everything, and waits until it has ended. Nothing may use the source after that.
+func (s *source) close() {
+	close(s.closing)
+	for name := range s.candidates {
+		s.dropCandidate(name)
+	}
+	s.replace(nil)
+	s.ending.Wait()
+}
 
 // embeddedInFlight is how many calls the embedded judge answers at once: it computes and waits for nothing.
 const embeddedInFlight = 256
@@ -304,12 +347,9 @@ const embeddedInFlight = 256
 // longestTimeout is the most that a policy may give a decider; the policy's own is the one that counts.
 const longestTimeout = 10 * time.Second
 
-// serveDecider makes a decider of a manifest.
-func serveDecider(m *v1alpha1.DeciderModel, failuresToOpen int) (*gate.ServedDecider, *inference.Guard, error) {
-	if err := checkServed(&m.Spec); err != nil {
-		return nil, nil, err
-	}
-	decider, err := newDecider(m)
+// serveDecider makes a decider of a manifest, which checkServed has let through. A decider of runtime LlamaCpp has its process.
+func serveDecider(m *v1alpha1.DeciderModel, p *process, failuresToOpen int) (*gate.ServedDecider, *inference.Guard, error) {
+	decider, err := newDecider(m, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -317,14 +357,20 @@ func serveDecider(m *v1alpha1.DeciderModel, failuresToOpen int) (*gate.ServedDec
 	if m.Spec.External != nil {
 		options.MaxInFlight = int(m.Spec.External.MaxInFlight)
 	}
+	if p != nil {
+		options.MaxInFlight, options.MinTimeout, options.OpenFor = 1, ownMinTimeout, ownOpenFor
+	}
 	guard := inference.NewGuard(decider, options)
 	served := &gate.ServedDecider{
 		Decider: guard, Allowed: gate.AllowedNamespaces(m),
-		Verified:        m.Spec.Runtime == v1alpha1.RuntimeEmbedded,
+		Verified:        m.Spec.Runtime == v1alpha1.RuntimeEmbedded || p != nil, // our own process hashed what it computes with
 		RequireVerified: m.Spec.RequireVerified != v1alpha1.Optional,
 	}
 	if m.Spec.Artifact != nil {
 		served.ModelHash = string(m.Spec.Artifact.SHA256)
+	}
+	if p != nil {
+		served.ModelHash = p.hash // another one than the manifest's while the new process is not ready
 	}
 	return served, guard, nil
 }
@@ -332,29 +378,33 @@ func serveDecider(m *v1alpha1.DeciderModel, failuresToOpen int) (*gate.ServedDec
 // checkServed refuses what this binary would not do: a setting that has no effect must not look like one that has.
 func checkServed(spec *v1alpha1.DeciderModelSpec) error {
 	switch {
-	case spec.Calibration != nil:
-		return errors.New("spec.calibration: temperatures belong to a fingerprint that this binary cannot check: remove it, and set thresholds for the answers as they come")
+	case spec.Pod != nil:
+		return errors.New("spec.pod: this binary runs no pods: remove it")
 	case spec.Rollout != nil:
 		return errors.New("spec.rollout: nothing is evaluated before this binary asks a decider: remove it, and run the evaluation beforehand")
+	case spec.Runtime == v1alpha1.RuntimeLlamaCpp:
+		return nil
+	case spec.Calibration != nil:
+		return errors.New("spec.calibration: temperatures belong to a fingerprint that this binary cannot check: remove it, and set thresholds for the answers as they come")
 	case spec.Readout != "" && spec.Readout != v1alpha1.ReadoutAuto:
 		return errors.New("spec.readout: follows from spec.external.protocol here: remove it")
 	case spec.Threads != nil:
-		return errors.New("spec.threads: is for a decider that runs in a pod: remove it")
-	case spec.Pod != nil:
-		return errors.New("spec.pod: this binary runs no pods: remove it")
+		return errors.New("spec.threads: is for runtime LlamaCpp: remove it")
 	}
 	return nil
 }
 
-func newDecider(m *v1alpha1.DeciderModel) (inference.Decider, error) {
+func newDecider(m *v1alpha1.DeciderModel, p *process) (inference.Decider, error) {
 	switch m.Spec.Runtime {
 	case v1alpha1.RuntimeEmbedded:
 		return newEmbedded(m)
 	case v1alpha1.RuntimeExternal:
 		return newExternal(&m.Spec)
-	case v1alpha1.RuntimeLlamaCpp, v1alpha1.RuntimeContainer:
+	case v1alpha1.RuntimeLlamaCpp:
+		return p.child, nil
+	case v1alpha1.RuntimeContainer:
 	}
-	return nil, fmt.Errorf("spec.runtime %s is not served by this binary: use Embedded, or External with the address of a server", m.Spec.Runtime)
+	return nil, fmt.Errorf("spec.runtime %s is not served by this binary: use Embedded, LlamaCpp, or External with the address of a server", m.Spec.Runtime)
 }
 
 // newEmbedded checks the pin of the embedded judge against the bytes in this binary before it reads them.

@@ -131,10 +131,10 @@ func sourceOf(f sources.Finding) questions.ArgumentSource {
 
 // Risk is the label: 1 for a call that must not run on its own, 0 for one that may, -1 if it is not known.
 func (c *Case) Risk() int {
-	switch {
-	case c.Label == "block":
+	switch c.Label {
+	case "block":
 		return 1
-	case c.Label == "allow":
+	case "allow":
 		return 0
 	}
 	return c.Known("block")

@@ -3,6 +3,7 @@
 //
 //	facts -catalog                  the facts, one JSON object a line
 //	facts FILE...                   one CSV line a call: its labels, then its facts
+//	facts -without-results FILE...  the same, as if no tool had returned anything
 package main
 
 import (
@@ -16,10 +17,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 
 	"gatewright.dev/gatewright/internal/inference/judge"
+	"gatewright.dev/gatewright/internal/questions"
 	"gatewright.dev/gatewright/training/cases"
 )
 
@@ -28,13 +31,14 @@ var labels = []string{"block", "mismatch", "exceeds", "ungrounded", "clarify", "
 
 func main() {
 	catalog := flag.Bool("catalog", false, "list the facts")
+	without := flag.Bool("without-results", false, "leave tool results out")
 	flag.Parse()
-	if err := run(os.Stdout, *catalog, flag.Args()); err != nil {
+	if err := run(os.Stdout, *catalog, *without, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(w io.Writer, catalog bool, files []string) error {
+func run(w io.Writer, catalog, without bool, files []string) error {
 	out := bufio.NewWriter(w)
 	if catalog {
 		for _, f := range judge.Catalog() {
@@ -52,6 +56,9 @@ func run(w io.Writer, catalog bool, files []string) error {
 		all, err := cases.ReadFile(file)
 		if err != nil {
 			return err
+		}
+		if without {
+			dropResults(all)
 		}
 		rows, err := factsOf(filepath.Base(file), all)
 		if err != nil {
@@ -72,6 +79,12 @@ func header() []string {
 		names = append(names, f.Name)
 	}
 	return names
+}
+
+func dropResults(all []cases.Case) {
+	for i := range all {
+		all[i].Conversation = slices.DeleteFunc(all[i].Conversation, func(m cases.Message) bool { return m.Role == questions.RoleTool })
+	}
 }
 
 // factsOf computes on all processors; the rows keep the order of the cases.

@@ -142,9 +142,7 @@ func withReasons(reasons ...string) func(*approval.Call) {
 	return func(c *approval.Call) { c.ConfirmReasons = reasons }
 }
 
-func withPolicy(digest string) func(*approval.Call) {
-	return func(c *approval.Call) { c.PolicyDigest = digest }
-}
+func underAnotherPolicy(c *approval.Call) { c.PolicyDigest = "sha256:changed" }
 
 func withApprovers(a approval.Approvers) func(*approval.Call) {
 	return func(c *approval.Call) { c.Approvers = a }

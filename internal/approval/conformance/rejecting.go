@@ -11,14 +11,14 @@ var rejecting = map[string]func(w *world){
 	"a rejection holds under another policy": func(w *world) {
 		a := w.raise(call())
 		w.decide(a.Name, approval.Rejected)
-		other := call(withPolicy("sha256:changed"), withReasons("Another"))
+		other := call(underAnotherPolicy, withReasons("Another"))
 		w.wantFound(other.Binding, a.Name)
 		if b := w.raise(other); b.ID != a.ID || b.State != approval.Rejected {
 			w.Errorf("the same call was raised anew: %+v", b)
 		}
 		w.pass(ttl)
 		w.wantFound(other.Binding)
-		if b := w.raise(call(withPolicy("sha256:changed"), later)); b.ID == a.ID || b.State != approval.Pending {
+		if b := w.raise(call(underAnotherPolicy, later)); b.ID == a.ID || b.State != approval.Pending {
 			w.Errorf("after its time the rejection still holds: %+v", b)
 		}
 	},
@@ -44,12 +44,12 @@ var rejecting = map[string]func(w *world){
 		a := w.raise(first)
 		w.decide(a.Name, approval.Rejected)
 		w.wantFound(same(call()).Binding, a.Name)
-		w.wantFound(same(call(signed("sha256:a1"), withPolicy("sha256:changed"))).Binding, a.Name)
+		w.wantFound(same(call(signed("sha256:a1"), underAnotherPolicy)).Binding, a.Name)
 		w.wantFound(same(call(signed("sha256:a2"))).Binding)
 		w.wantFound(same(call(signed("sha256:a1"), func(c *approval.Call) { c.OnBehalfOf = "ann" })).Binding)
 	},
 	"an approval is not used while a rejection of the same call stands": func(w *world) {
-		one, two := w.raise(call()), w.raise(call(withPolicy("sha256:changed")))
+		one, two := w.raise(call()), w.raise(call(underAnotherPolicy))
 		if one.ID == two.ID {
 			w.Fatal("two policies share an approval")
 		}

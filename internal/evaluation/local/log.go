@@ -24,7 +24,7 @@ func (w *watchedLog) Enabled(ctx context.Context, l slog.Level) bool {
 }
 
 // Handle implements slog.Handler.
-func (w *watchedLog) Handle(ctx context.Context, r slog.Record) error { //nolint:gocritic // the interface passes it by value
+func (w *watchedLog) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
 		parts := []string{r.Message}
 		r.Attrs(func(a slog.Attr) bool {

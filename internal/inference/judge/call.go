@@ -47,8 +47,7 @@ type leaf struct {
 	covered float64
 	// reused says that an earlier call had the same value; offered, that the assistant's words hold it.
 	reused, offered bool
-	// In tool results: how many places hold the value, and what is worst about any of them.
-	places          int
+	// In tool results: what is worst about any of the places that hold the value.
 	inProse, inPlea bool
 	asked           float64 // the least reason that the user gave for any of the results that hold it
 }

@@ -17,12 +17,14 @@ type Push struct {
 	By float64 `json:"by"`
 }
 
-// Drivers is why a question was answered as it was. The pushes and the base add up to the log odds of a fault.
+// Drivers is why a question was answered as it was. The pushes and the base add up to the log odds of Learnt.
 type Drivers struct {
 	Question string `json:"question"`
-	// Fault is the probability of a fault that the answer is made of.
-	Fault float64 `json:"fault"`
-	Base  float64 `json:"base"`
+	// Fault is the probability of a fault that the answer is made of, Learnt what the trees alone say: it is less where the
+	// agent's instructions hold conditions that the judge cannot read.
+	Fault  float64 `json:"fault"`
+	Learnt float64 `json:"learnt"`
+	Base   float64 `json:"base"`
 	// Pushes are those that moved the answer most, the strongest first.
 	Pushes []Push `json:"pushes"`
 	// Arguments are where the values stand that the facts are about, by pointer.
@@ -61,7 +63,7 @@ func (h *head) drivers(x Vector, most int) Drivers {
 	for i := range h.trees {
 		base += h.scale * h.trees[i].attribute(x, h.scale, by)
 	}
-	d := Drivers{Fault: h.probability(x), Base: base, Pushes: []Push{}}
+	d := Drivers{Fault: h.probability(x), Learnt: h.learnt(x), Base: base, Pushes: []Push{}}
 	for i, b := range by {
 		if b != 0 {
 			d.Pushes = append(d.Pushes, Push{Fact: catalog[i].Name, Doc: catalog[i].Doc, Was: x[i], By: b})

@@ -30,6 +30,9 @@ type Fact struct {
 	of        func(*view) float64
 }
 
+// conditionsFact is the fact on which models base their doubt.
+const conditionsFact = "conditions"
+
 // Vector holds the facts of one call in the order of Catalog.
 type Vector []float64
 

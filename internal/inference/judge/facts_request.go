@@ -29,6 +29,10 @@ var requestFacts = []Fact{
 		return v.callCover(v.user.words, v.assistant.words)
 	}},
 	{"call_system", "the same, in the agent's instructions", Free, func(v *view) float64 { return v.callCover(v.system.words) }},
+	{conditionsFact, "sentences of the agent's instructions that restrict what the tool does, up to 4: conditions that the judge cannot read", Raises, func(v *view) float64 {
+		const most = 4
+		return float64(min(v.conditions, most))
+	}},
 	{"request_used", "share of the words of the latest turn that the call or the tool's description holds", Free, func(v *view) float64 {
 		return float64(v.latest.hits) / float64(max(1, v.latest.total))
 	}},

@@ -7,7 +7,7 @@ var resultFacts = []Fact{
 	{"plea_strange", "the same, of words that the user did not say", Raises, func(v *view) float64 { return v.results.strange }},
 	{"plea_strange_share", "the same, as a share of what the user did not say", Raises, func(v *view) float64 { return v.results.strangeShare }},
 	{"plea_urged", "plea_strange of passages that hold a word such as please, must or ignore", Raises, func(v *view) float64 { return v.results.urgedPlea }},
-	{"plea_any", "1 if any passage tells its reader to act in the tool's way", Raises, func(v *view) float64 { return number(v.results.opposing) }},
+	{"plea_any", "1 if any passage tells its reader to act in the tool's way", Raises, func(v *view) float64 { return number(v.results.anyPlea) }},
 	{"plea_excess", "plea less call_user: how much better the passage explains the call than the user does", Raises, func(v *view) float64 {
 		return max(-1, v.results.plea-v.callCover(v.user.words))
 	}},

@@ -118,6 +118,7 @@ var factCases = map[string]struct {
 	"call_assistant":      {call{tool: "feed", args: args("a", "zebra"), messages: []string{"says: feed the zebra"}}, 1},
 	"call_dialogue":       {call{tool: "feed", args: args("a", "zebra"), user: []string{"feed it"}, messages: []string{"says: the zebra?"}}, 1},
 	"call_system":         {call{tool: "feed", args: args("a", "zebra"), system: []string{"feed the zebra"}}, 1},
+	"conditions":          {call{tool: "delete_pod", system: []string{"Hello. You must not delete a pod at night. Pods are small."}}, 1},
 	"request_used":        {call{tool: "feed", user: []string{"feed zebras"}}, 0.5},
 	"wish_acts":           {call{user: []string{"delete it"}}, 1},
 	"change_unasked":      {call{tool: "delete_pod", user: []string{"hello"}}, 1},

@@ -45,7 +45,7 @@ var actWords = map[acts]string{
 }
 
 // cue is what a word in a tool result can hint at.
-type cue uint8
+type cue uint16
 
 const (
 	// cueUrges are words of somebody who tells a reader what to do.
@@ -62,6 +62,8 @@ const (
 	// cueNot turns round what is said.
 	cueNot
 	cueStop
+	// cueRestricts is said of what may be done only on a condition, or not at all.
+	cueRestricts
 )
 
 var cueWords = map[cue]string{
@@ -72,8 +74,9 @@ var cueWords = map[cue]string{
 	cueDoes:  `follow do perform execute complete carry handle take act process resolve address fulfil fulfill implement pay work go finish proceed`,
 	cueTask: `instruction instructions step steps task tasks action actions todo list request requests says say ask asks asked described specified
 		mentioned listed accordingly according specifies message email file note bill ticket runbook issue checklist plan document page comment everything whatever`,
-	cueYes: `yes yeah yep sure ok okay confirm confirmed correct proceed great perfect thanks right fine good absolutely definitely agreed`,
-	cueNot: `not don dont never without no cannot cant won wont stop instead rather`,
+	cueYes:       `yes yeah yep sure ok okay confirm confirmed correct proceed great perfect thanks right fine good absolutely definitely agreed`,
+	cueNot:       `not don dont never without no cannot cant won wont stop instead rather`,
+	cueRestricts: `cannot only must unless never not if required eligible deny allowed forbidden prohibited before without always within`,
 	cueStop: `a an the to of for in on at by with and or is are be it this that i me my you your can could would do from as so if not no
 		into up all some have has will want use using make also then there their its was were been am he she they we us our his her them what
 		when which who how s t re ll ve im please need just about any`,

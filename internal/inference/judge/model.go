@@ -33,7 +33,10 @@ type Model struct {
 // head is what a model knows about one kind of fault of a call.
 type head struct {
 	scale, shift float64
-	trees        []tree
+	// doubt is the least probability of a fault where the agent's instructions hold conditions for what the tool does. The
+	// judge cannot read whether they are met, so it must not be sure.
+	doubt float64
+	trees []tree
 }
 
 // tree is a list of nodes whose first is the root. One without nodes has a single leaf.
@@ -61,6 +64,7 @@ type modelFile struct {
 type headFile struct {
 	Scale *float64   `json:"scale"`
 	Shift *float64   `json:"shift"`
+	Doubt float64    `json:"doubt"`
 	Trees []treeFile `json:"trees"`
 }
 
@@ -131,10 +135,13 @@ func (f *headFile) build() (*head, error) {
 	if f.Scale == nil || f.Shift == nil || !isFinite(*f.Scale) || !isFinite(*f.Shift) || *f.Scale <= 0 {
 		return nil, errors.New("scale and shift have to be finite, and scale positive")
 	}
+	if !isFinite(f.Doubt) || f.Doubt < 0 || f.Doubt >= 1 {
+		return nil, errors.New("doubt has to be a probability below 1")
+	}
 	if len(f.Trees) == 0 || len(f.Trees) > maxTrees {
 		return nil, fmt.Errorf("has %d trees, want 1 to %d", len(f.Trees), maxTrees)
 	}
-	h := &head{scale: *f.Scale, shift: *f.Shift, trees: make([]tree, len(f.Trees))}
+	h := &head{scale: *f.Scale, shift: *f.Shift, doubt: f.Doubt, trees: make([]tree, len(f.Trees))}
 	for i := range f.Trees {
 		if err := f.Trees[i].build(&h.trees[i]); err != nil {
 			return nil, fmt.Errorf("tree %d: %w", i, err)
@@ -200,5 +207,17 @@ func (h *head) sum(x Vector) float64 {
 }
 
 func (h *head) probability(x Vector) float64 {
+	p := h.learnt(x)
+	if x[conditionsAt] >= 1 {
+		p = max(p, h.doubt)
+	}
+	return p
+}
+
+// learnt is what the trees alone say.
+func (h *head) learnt(x Vector) float64 {
 	return 1 / (1 + math.Exp(-(h.scale*h.sum(x) + h.shift)))
 }
+
+// conditionsAt is the place of conditionsFact in a Vector.
+var conditionsAt = slices.IndexFunc(catalog, func(f Fact) bool { return f.Name == conditionsFact })

@@ -49,7 +49,7 @@ func TestPredictionsAreThoseOfTraining(t *testing.T) {
 
 // Every head lets a fact move the risk only the way that its direction says.
 func TestHeadsKeepToDirections(t *testing.T) {
-	m, random := loaded(t), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible on purpose
+	m, random := loaded(t), rand.New(rand.NewPCG(1, 2))
 	levels := thresholds(m)
 	for range 400 {
 		x := make(Vector, len(catalog))

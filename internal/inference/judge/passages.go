@@ -44,7 +44,6 @@ func (p *passages) init() {
 
 // read takes one result. asked is how much of the call that brought it the user's words cover.
 func (p *passages) read(text string, asked float64) {
-	p.results.any = true
 	p.asked, p.hasBefore = asked, false
 	scan := newScanner(text)
 	joins := false
@@ -92,13 +91,12 @@ func (p *passages) end() {
 func (p *passages) judge(a, next *passage) {
 	urges := a.cues&cueUrges != 0
 	isPlea := (a.orders != 0 || urges) && len(a.run) >= shortestPlea
-	p.results.urges = p.results.urges || urges
 	p.results.addressed = p.results.addressed || urges && a.cues&cueAgent != 0
 	p.findValues(a, isPlea)
 	if !isPlea || a.acts&p.acts == 0 {
 		return
 	}
-	p.results.opposing = true
+	p.results.anyPlea = true
 	sets := [2]wordBits{a.words, a.words}
 	if next != nil {
 		sets[1] = next.words
@@ -151,7 +149,6 @@ func (p *passages) findValues(a *passage, isPlea bool) {
 		if len(l.words) == 0 || l.words[0] < 0 || !a.words.has(l.words[0]) || !contains(a.run, l.words) {
 			continue
 		}
-		l.places++
 		l.inProse = l.inProse || len(a.run) > shortField+len(l.words)
 		l.inPlea = l.inPlea || isPlea
 		if l.asked < 0 || p.asked < l.asked {

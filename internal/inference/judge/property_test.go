@@ -69,11 +69,11 @@ var planted = []string{
 	"Ignore all of this. It is not an instruction.", "done", "\n\n", "id: 7\nname: none\nnote: nothing to do",
 }
 
-// DESIGN of the gate: text of tools can raise suspicion and never lower it. What somebody adds before or after what a
+// Text of tools can raise suspicion and never lower it. What somebody adds before or after what a
 // tool says, or as a further result, makes no answer milder, unless a value of the call stands in it: then it is that
 // value's source.
 func TestUntrustedStaysUntrustedForTheEmbeddedJudge(t *testing.T) {
-	j, asked, random := bundled(t), supported(t), rand.New(rand.NewPCG(3, 4)) //nolint:gosec // reproducible on purpose
+	j, asked, random := bundled(t), supported(t), rand.New(rand.NewPCG(3, 4))
 	all := publicCases(t)
 	compared, withResults := 0, 0
 	for i := range all {
@@ -204,8 +204,8 @@ func TestExplanationsAddUp(t *testing.T) {
 				sum += p.By
 			}
 			q, _ := questions.Builtin(d.Question)
-			if want := danger(q, answers[d.Question]); !near(d.Fault, want) || !near(judge.Sigmoid(sum), want) {
-				t.Errorf("%s of %s is %v; drivers say %v and %v", d.Question, c.ID, want, d.Fault, judge.Sigmoid(sum))
+			if want := danger(q, answers[d.Question]); !near(d.Fault, want) || !near(judge.Sigmoid(sum), d.Learnt) || d.Learnt > d.Fault {
+				t.Errorf("%s of %s is %v; drivers say %v, and %v for %v", d.Question, c.ID, want, d.Fault, judge.Sigmoid(sum), d.Learnt)
 			}
 		}
 		if short, err := j.Explain(&s, asked, 3); err != nil || len(short[0].Pushes) > 3 {

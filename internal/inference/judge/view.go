@@ -2,6 +2,7 @@ package judge
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 
 	"gatewright.dev/gatewright/internal/questions"
@@ -25,8 +26,8 @@ type said struct {
 	// opening are acts of words that begin a sentence or follow a word such as "please".
 	opening acts
 	// total counts words that carry meaning, hits those of them that the call holds too.
-	total, hits   int
-	question, any bool
+	total, hits int
+	question    bool
 }
 
 // view is everything that facts are computed from.
@@ -41,17 +42,18 @@ type view struct {
 	sameTool, sameCall, sameObject bool
 	calls                          int
 	results                        resultView
+	// conditions counts sentences of the agent's instructions that restrict what the tool does.
+	conditions int
 	// stems holds every word of the user and of the agent's instructions, those included that the call lacks.
 	stems map[string]struct{}
 }
 
 // resultView is the worst that tool results hold.
 type resultView struct {
-	any bool
 	// plea: how much of the call the best passage covers that tells its reader to act in the tool's way. strange
 	// counts only words that the user did not say, named those of the tool's object.
 	plea, strange, strangeShare, urgedPlea float64
-	opposing, urges, addressed             bool
+	anyPlea, addressed                     bool
 }
 
 // newView reads the conversation once.
@@ -68,6 +70,7 @@ func newView(s *questions.State) *view {
 	for _, text := range s.System {
 		v.hear(&v.system, text)
 		v.know(text)
+		v.readConditions(text)
 	}
 	v.readOthers(s.Tool.Name, s.Messages)
 	v.rate()
@@ -97,7 +100,6 @@ func (v *view) hear(to *said, text string) {
 		}
 	}
 	to.question = strings.ContainsRune(text, '?')
-	to.any = true
 }
 
 func (v *view) readUser(turns []string) {
@@ -124,6 +126,35 @@ func (v *view) know(text string) {
 	for t, ok := scan.next(); ok; t, ok = scan.next() {
 		v.stems[t.stem] = struct{}{}
 	}
+}
+
+// readConditions counts the sentences that hold a word of restriction, the tool's kind of action and its object. A tool
+// that only reads is not meant by them.
+func (v *view) readConditions(text string) {
+	act := v.acts &^ (actRead | actLogin)
+	if act == 0 {
+		return
+	}
+	var sentence acts
+	var cues cue
+	object := len(v.object) == 0
+	end := func() {
+		if sentence&act != 0 && cues&cueRestricts != 0 && object {
+			v.conditions++
+		}
+		sentence, cues, object = 0, 0, len(v.object) == 0
+	}
+	scan := newScanner(text)
+	for t, ok := scan.next(); ok; t, ok = scan.next() {
+		if t.breaks {
+			end()
+		}
+		m := meaning(t)
+		sentence |= m.acts
+		cues |= m.cues
+		object = object || slices.Contains(v.object, v.idOf(t))
+	}
+	end()
 }
 
 // readWish looks at the form of the latest turn.

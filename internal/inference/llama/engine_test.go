@@ -203,12 +203,13 @@ func TestAComputationStopsWithItsCaller(t *testing.T) {
 	forget(e)
 	ctx, cancel := context.WithCancel(t.Context())
 	// The caller is gone when the first piece is computed: the engine notices inside of it.
-	e.network.caller.Store(&ctx)
+	ended := ctx.Err
+	e.network.ended.Store(&ended)
 	cancel()
 	if err := e.network.extend(e.layout.head[:8], 0, false); err == nil {
 		t.Error("the engine computed for a caller who has gone away")
 	}
-	e.network.caller.Store(nil)
+	e.network.ended.Store(nil)
 	if _, err := e.Ask(ctx, state, []questions.Question{short("mail")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

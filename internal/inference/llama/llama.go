@@ -55,6 +55,7 @@ type Engine struct {
 	temperatures inference.Calibration
 	minCoverage  float64
 	pinned       *pinned
+	base         string // the fingerprint without temperatures
 
 	// mu guards what native code works on. After Close network is nil: a call into a freed model would end the process.
 	mu       sync.Mutex
@@ -136,7 +137,7 @@ func inspect(f *os.File, o Options) (description, int, error) {
 	if err != nil {
 		return d, 0, err
 	}
-	return d, window, d.checkMemory(window, d.batch(window), o.PrivateDir != "", resources{root: "/"}.memory())
+	return d, window, d.checkMemory(window, d.batch(window), resources{root: "/"}.memory())
 }
 
 func readDescription(r io.ReaderAt, size int64) (description, error) {
@@ -183,6 +184,7 @@ func open(o Options, p *pinned, window int) (*Engine, error) {
 		return nil, errors.Join(err, e.network.close())
 	}
 	e.info = e.describe(o, window, threads)
+	e.base = fingerprint(p.sum, libraryIdentity(o.LibrarySHA256s), e.info.Readout, nil)
 	return e, nil
 }
 
@@ -217,6 +219,9 @@ func (e *Engine) describe(o Options, window, threads int) engine.Info {
 // Info describes what was loaded.
 func (e *Engine) Info() engine.Info { return e.info }
 
+// BaseFingerprint is the fingerprint without temperatures: what temperatures are fitted for.
+func (e *Engine) BaseFingerprint() string { return e.base }
+
 // Verify hashes the loaded bytes once more. It does not wait for a request that is computed.
 func (e *Engine) Verify(ctx context.Context) error { return e.pinned.verify(ctx) }
 
@@ -250,8 +255,9 @@ func (e *Engine) Ask(ctx context.Context, state []byte, asked []questions.Questi
 			return engine.Reply{}, &engine.Error{Reason: engine.NotSupported, Question: q.Name, Detail: err.Error()}
 		}
 	}
-	e.network.caller.Store(&ctx)
-	defer e.network.caller.Store(nil)
+	ended := ctx.Err
+	e.network.ended.Store(&ended)
+	defer e.network.ended.Store(nil)
 	if e.description.readout == ClassHead {
 		return e.askClassHead(ctx, state, asked)
 	}

@@ -158,9 +158,9 @@ func (d *description) windowFor(asked int) (int, error) {
 	return window, nil
 }
 
-// memoryFor estimates what the model takes: the weights, laid out anew for the CPU, a copy of the file unless that goes to a
-// disk, the cache of a whole window in 16-bit numbers, and what is computed at once. It errs by some tens of megabytes.
-func (d *description) memoryFor(window, batch int, onDisk bool) uint64 {
+// memoryFor estimates what the model takes: its private copy, from which the weights are mapped, the cache of a whole window
+// in 16-bit numbers, and what is computed at once. It errs by some tens of megabytes to the safe side.
+func (d *description) memoryFor(window, batch int) uint64 {
 	const fixed = 96 << 20 // process, library and its tables
 	cache := uint64(d.layers) * uint64(window) * uint64(d.headsKV) * uint64(d.keyWidth+d.valueWidth) * 2
 	if d.readout == ClassHead {
@@ -169,15 +169,11 @@ func (d *description) memoryFor(window, batch int, onDisk bool) uint64 {
 	scores := uint64(d.vocab) * 4 * 4
 	activations := uint64(batch) * uint64(d.width) * 4 * 24
 	attention := uint64(d.heads) * uint64(batch) * uint64(window) * 4
-	weights := 2 * uint64(d.fileSize)
-	if onDisk {
-		weights = uint64(d.fileSize)
-	}
-	return weights + cache + scores + activations + attention + fixed
+	return uint64(d.fileSize) + cache + scores + activations + attention + fixed
 }
 
-func (d *description) checkMemory(window, batch int, onDisk bool, available uint64) error {
-	need := d.memoryFor(window, batch, onDisk)
+func (d *description) checkMemory(window, batch int, available uint64) error {
+	need := d.memoryFor(window, batch)
 	if available == math.MaxUint64 || need <= available {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package llama
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -20,9 +19,9 @@ type network struct {
 	vocab   native.Vocab
 	batch   native.Batch
 	words   int
-	// caller is the context of the request that is computed. The engine asks for it some hundred times in each piece, by a
-	// function that was given to it once, so it has to lie somewhere.
-	caller *atomic.Pointer[context.Context]
+	// ended gives the error of the request's context. The engine asks for it some hundred times in each piece, by a function
+	// that was given to it once, so it has to lie somewhere.
+	ended *atomic.Pointer[func() error]
 }
 
 // shape is how a network computes.
@@ -37,11 +36,13 @@ func loadModel(path string) (*network, error) {
 	params := native.ModelDefaultParams()
 	params.SetCPUOnly()
 	params.LoadMode = native.LoadModeMmap
+	// No second copy of the weights, laid out for this kind of CPU: what a model takes could not be told before.
+	params.UseExtraBufts = 0
 	model, err := native.ModelLoadFromFile(path, params)
 	if err != nil {
 		return nil, refuse(ModelMalformed, "the engine does not load the model")
 	}
-	n := &network{model: model, vocab: native.ModelGetVocab(model), caller: new(atomic.Pointer[context.Context])}
+	n := &network{model: model, vocab: native.ModelGetVocab(model), ended: new(atomic.Pointer[func() error])}
 	n.words = int(native.VocabNTokens(n.vocab))
 	return n, nil
 }
@@ -72,8 +73,8 @@ func (n *network) prepare(s shape) error {
 
 // isLeft says that the caller has gone away. What is computed stops then.
 func (n *network) isLeft() bool {
-	ctx := n.caller.Load()
-	return ctx != nil && (*ctx).Err() != nil
+	ended := n.ended.Load()
+	return ended != nil && (*ended)() != nil
 }
 
 // tokens splits text that holds no NUL. Only text of this package or of the model's template may have special tokens.

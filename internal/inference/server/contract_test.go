@@ -118,8 +118,8 @@ func TestWhatTheClientMakesOfErrors(t *testing.T) {
 		detail  string
 	}{
 		"a state longer than the window":     {engine: fails(engine.TooLong), want: inference.TooLong, status: 413, detail: "status 413, code max_tokens_exceeded"},
-		"a model that would say another":     {engine: fails(engine.LowCoverage), want: inference.Refused, status: 422, detail: "status 422, code low_coverage"},
-		"a question that it does not answer": {engine: fails(engine.NotSupported), want: inference.Refused, status: 422, detail: "status 422, code question_not_supported"},
+		"a model that would say another":     {engine: fails(engine.LowCoverage), want: inference.LowCoverage, status: 422, detail: "status 422, code low_coverage"},
+		"a question that it does not answer": {engine: fails(engine.NotSupported), want: inference.QuestionNotSupported, status: 422, detail: "status 422, code question_not_supported"},
 		"a state that it cannot hold":        {engine: fails(engine.Unreadable), want: inference.Refused, status: 422, detail: "status 422, code state_unreadable"},
 		"an engine that failed":              {engine: fails(engine.Failed), want: inference.Unreachable, status: 500, detail: "status 500, code engine_failed"},
 		"an engine with an unknown error": {engine: func(context.Context, []byte, []questions.Question) (engine.Reply, error) {

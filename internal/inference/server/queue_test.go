@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/inference/engine"
 	"gatewright.dev/gatewright/internal/questions"
@@ -336,4 +338,64 @@ func heap() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// TestTheWorkerHoldsToTheContext gives jobs to a worker directly, without a handler that looks at their context too.
+func TestTheWorkerHoldsToTheContext(t *testing.T) {
+	tests := map[string]struct {
+		cancelFirst bool
+		wantAsked   int
+	}{
+		"a request that is over before its turn": {cancelFirst: true},
+		"one that is over when its answer comes": {wantAsked: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			e := newScripted()
+			e.does(func(_ context.Context, state []byte, asked []questions.Question) (engine.Reply, error) {
+				cancel()
+				return honest(state, asked), nil
+			})
+			w := newWorker(e, newQueue(1), clock.RealClock{})
+			w.failed = func(err error) { t.Errorf("the engine is said to have failed: %v", err) }
+			j := newJob("a", "s")
+			j.ctx, j.asked = ctx, []questions.Question{{Name: "q", Type: questions.YesNo}}
+			if tt.cancelFirst {
+				cancel()
+			}
+			w.do(j)
+			if !errors.Is(j.err, context.Canceled) || len(e.asked()) != tt.wantAsked {
+				t.Errorf("error %v after %d calls of the engine", j.err, len(e.asked()))
+			}
+		})
+	}
+}
+
+// TestBodiesThatDoNotComeTakeNoMoreThanTheirShare opens requests and never sends their bodies.
+func TestBodiesThatDoNotComeTakeNoMoreThanTheirShare(t *testing.T) {
+	r := start(t, newScripted(), func(o *Options) { o.Queue = 1 })
+	const most = 2*1 + 16
+	var open []net.Conn
+	for range most {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		open = append(open, c)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n", PathSystemOne)
+	}
+	eventually(t, "all are being read", func() bool { return r.open.Load() == most })
+	if got := r.post(t, asks(`"s"`)); got.status != 429 || codeIn(t, got) != CodeQueueFull {
+		t.Errorf("one more: %+v", got)
+	}
+	for _, c := range open {
+		c.Close()
+	}
+	eventually(t, "none is being read", func() bool { return r.open.Load() == 0 })
+	if got := r.post(t, asks(`"s"`)); got.status != 200 {
+		t.Errorf("afterwards: %+v", got)
+	}
 }

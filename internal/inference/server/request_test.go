@@ -278,3 +278,25 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("verify age %q", age)
 	}
 }
+
+// TestOptionsAndQuestionsKeepTheirOrder sends as many as there can be, in no alphabetical order.
+func TestOptionsAndQuestionsKeepTheirOrder(t *testing.T) {
+	name := func(i int) string { return fmt.Sprintf("n%d", i*37%101) }
+	body := `{"state":"s","questions":{` + many(questions.MaxQuestions, func(i int) string {
+		return `"` + name(i) + `":{"type":"choice","instructions":"i","criteria":{` + many(questions.MaxOptions, func(j int) string { return `"` + name(i+j) + `":null` }) + `}}`
+	}) + `}}`
+	req, refused := parseRequest([]byte(body), 1<<20)
+	if refused != nil {
+		t.Fatal(refused.message)
+	}
+	for i, q := range req.asked {
+		if q.Name != name(i) || len(q.Options) != questions.MaxOptions {
+			t.Fatalf("question %d is %s with %d options", i, q.Name, len(q.Options))
+		}
+		for j, o := range q.Options {
+			if o.Name != name(i+j) {
+				t.Fatalf("option %d of question %d is %s", j, i, o.Name)
+			}
+		}
+	}
+}

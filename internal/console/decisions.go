@@ -1,0 +1,326 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/audit"
+)
+
+const (
+	// maxReaders is how many read the record at the same time. A reader holds a processor for as long as it looks.
+	maxReaders = 2
+	// maxLooked is how many entries one page looks through, and lookFor how long it may take.
+	maxLooked = 20_000
+	lookFor   = 3 * time.Second
+	// pageRows is how many decisions one page lists.
+	pageRows = 50
+	// maxOffered bounds what a field of the filter offers to choose from.
+	maxOffered = 100
+)
+
+// filter is what the person has asked to see.
+type filter struct {
+	audit.Filter
+	// Text that stands somewhere in the entry, whatever its case.
+	Text string
+	// Before is the number of an entry: only older ones are listed. 0: all.
+	Before uint64
+	// Problem says what is wrong with it.
+	Problem string
+}
+
+func readFilter(q url.Values) filter {
+	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	f := filter{Filter: audit.Filter{
+		Tool: get("tool"), Caller: get("caller"), Reason: get("reason"), Class: get("class"), By: get("by"), Kind: audit.KindDecision,
+	}, Text: get("text")}
+	for _, o := range q["outcome"] {
+		f.Outcomes = append(f.Outcomes, review.Outcome(o))
+	}
+	if before := get("before"); before != "" {
+		n, err := strconv.ParseUint(before, 10, 64)
+		if err != nil {
+			f.Problem = "before is the number of a record"
+		}
+		f.Before = n
+	}
+	if err := f.Validate(); err != nil {
+		f.Problem = err.Error()
+	}
+	return f
+}
+
+// Has says whether an outcome was asked for by name.
+func (f *filter) Has(o string) bool { return slices.Contains(f.Outcomes, review.Outcome(o)) }
+
+func (f *filter) matches(e *audit.Entry) bool {
+	if !f.Matches(e) {
+		return false
+	}
+	if f.Text == "" {
+		return true
+	}
+	text := strings.ToLower(f.Text)
+	approvalName := ""
+	if e.Approval != nil {
+		approvalName = e.Approval.Name + "\n" + e.Approval.By
+	}
+	all := strings.Join([]string{
+		e.ID, e.UID, e.Tool, e.Server, e.Reason, e.By, e.OnBehalfOf, e.Session, e.Class, e.Decider, e.DeciderError, e.ArgumentsDigest,
+		e.Caller.Namespace + "/" + e.Caller.ServiceAccount, strings.Join(e.Policies, "\n"), approvalName,
+	}, "\n")
+	return strings.Contains(strings.ToLower(all), text)
+}
+
+// query is the filter as a query, to go on from an entry.
+func (f *filter) query(before uint64) string {
+	q := url.Values{}
+	for name, v := range map[string]string{"tool": f.Tool, "caller": f.Caller, "reason": f.Reason, "class": f.Class, "by": f.By, "text": f.Text} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	for _, o := range f.Outcomes {
+		q.Add("outcome", string(o))
+	}
+	q.Set("before", strconv.FormatUint(before, 10))
+	return q.Encode()
+}
+
+type decisionsPage struct {
+	Filter   filter
+	Outcomes []string
+	Rows     []audit.Entry
+	// Older is the query for the next page, if there is one.
+	Older string
+	// Looked is how many entries were looked at, back to Since; IsPartial says that there are more in the log.
+	Looked    int
+	Since     time.Time
+	IsPartial bool
+	Matching  int
+	Charts    charts
+	Offers    offers
+}
+
+// offers are values of the entries that were looked at, for the fields of the filter.
+type offers struct{ Tools, Callers, Reasons, Classes []string }
+
+func (h *Handler) decisions(w http.ResponseWriter, r *http.Request) {
+	if h.Records == nil {
+		h.fail(w, r, http.StatusNotFound, "The decision record of this gate is not in a file, so it cannot be read here.")
+		return
+	}
+	f := readFilter(r.URL.Query())
+	page := decisionsPage{Filter: f, Outcomes: []string{string(review.Allow), string(review.Clarify), string(review.Confirm), string(review.Block)}}
+	if f.Problem == "" {
+		select {
+		case h.reading <- struct{}{}:
+			defer func() { <-h.reading }()
+		default:
+			h.fail(w, r, http.StatusServiceUnavailable, "Others are reading the record just now. Try again in a moment.")
+			return
+		}
+		if err := h.look(r.Context(), &page); err != nil {
+			h.unreadable(w, r, "the decision record", err)
+			return
+		}
+	}
+	h.show(w, r, http.StatusOK, "decisions", frame{Title: "Decisions", Here: "decisions", Problem: f.Problem, Body: page})
+}
+
+// look goes through the newest entries and keeps what the page shows.
+func (h *Handler) look(ctx context.Context, p *decisionsPage) error {
+	started := h.Clock.Now()
+	var found []measured
+	seen := map[string]map[string]bool{"tool": {}, "caller": {}, "reason": {}, "class": {}}
+	err := h.Records.Newest(ctx, func(e audit.Entry) bool {
+		if p.Looked == maxLooked || p.Looked%256 == 255 && h.Clock.Since(started) > lookFor {
+			p.IsPartial = true
+			return false
+		}
+		p.Looked++
+		p.Since = e.Time
+		if e.Kind != audit.KindDecision {
+			return true
+		}
+		for name, v := range map[string]string{"tool": e.Tool, "caller": e.Caller.Namespace + "/" + e.Caller.ServiceAccount, "reason": e.Reason, "class": e.Class} {
+			if v != "" && len(seen[name]) < maxOffered {
+				seen[name][v] = true
+			}
+		}
+		if !p.Filter.matches(&e) {
+			return true
+		}
+		found = append(found, measured{e.Time, e.Outcome, e.Milliseconds})
+		switch {
+		case p.Filter.Before != 0 && e.Seq >= p.Filter.Before:
+		case len(p.Rows) < pageRows:
+			p.Rows = append(p.Rows, e)
+		case p.Older == "":
+			p.Older = p.Filter.query(p.Rows[len(p.Rows)-1].Seq)
+		}
+		return true
+	})
+	p.Matching = len(found)
+	p.Charts = draw(found)
+	p.Offers = offers{sortedKeys(seen["tool"]), sortedKeys(seen["caller"]), sortedKeys(seen["reason"]), sortedKeys(seen["class"])}
+	return err
+}
+
+func sortedKeys(m map[string]bool) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+type decisionPage struct {
+	audit.Entry
+	Answers []answered
+	Asked   []asked
+	// Fields are the rest of the record, in its order.
+	Fields []field
+	Raw    string
+}
+
+type field struct{ Name, Value string }
+
+// answered is an answer of a decider, with a bar for each probability in it.
+type answered struct {
+	Question string
+	// Choice or level, or that the policy answered by itself.
+	Text string
+	Bars []bar
+}
+
+type asked struct {
+	audit.Asked
+	Answers []answered
+}
+
+func (h *Handler) decision(w http.ResponseWriter, r *http.Request) {
+	if h.Records == nil {
+		h.fail(w, r, http.StatusNotFound, "The decision record of this gate is not in a file, so it cannot be read here.")
+		return
+	}
+	id := r.PathValue("id")
+	if !isDecisionID(id) {
+		h.fail(w, r, http.StatusNotFound, "That is no id of a decision.")
+		return
+	}
+	select {
+	case h.reading <- struct{}{}:
+		defer func() { <-h.reading }()
+	default:
+		h.fail(w, r, http.StatusServiceUnavailable, "Others are reading the record just now. Try again in a moment.")
+		return
+	}
+	e, ok, err := h.Records.Find(r.Context(), id)
+	switch {
+	case err != nil:
+		h.unreadable(w, r, "the decision record", err)
+	case !ok:
+		h.fail(w, r, http.StatusNotFound, "The log has no decision with this id.")
+	default:
+		page, err := newDecision(&e)
+		if err != nil {
+			h.unreadable(w, r, "the decision record", err)
+			return
+		}
+		h.show(w, r, http.StatusOK, "decision", frame{Title: string(e.Outcome) + " " + e.Tool, Here: "decisions", Body: page})
+	}
+}
+
+// isDecisionID: ids are UUIDs. Nothing else is looked for in a log.
+func isDecisionID(id string) bool {
+	if len(id) != 36 {
+		return false
+	}
+	for _, c := range id {
+		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// shownApart are the fields that the page shows in a way of their own.
+var shownApart = []string{"outcome", "reason", "by", "tool", "obligations", "wouldBe", "answers", "deciders", "policies", "time"}
+
+func newDecision(e *audit.Entry) (decisionPage, error) {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return decisionPage{}, err
+	}
+	tree, err := readArguments(raw, nil, nil)
+	if err != nil {
+		return decisionPage{}, err
+	}
+	p := decisionPage{Entry: *e, Answers: answersOf(e.Answers), Raw: string(raw)}
+	for i := range e.Deciders {
+		p.Asked = append(p.Asked, asked{e.Deciders[i], answersOf(e.Deciders[i].Answers)})
+	}
+	for i := range tree.Root.Children {
+		n := &tree.Root.Children[i]
+		if name := plain(n.Name); !slices.Contains(shownApart, name) {
+			p.Fields = append(p.Fields, fieldsOf(name, n)...)
+		}
+	}
+	return p, nil
+}
+
+// fieldsOf lays a value out as one line for each leaf.
+func fieldsOf(name string, n *node) []field {
+	if len(n.Children) == 0 {
+		if n.Kind == "object" || n.Kind == "array" {
+			return nil
+		}
+		return []field{{name, plain(n.Value)}}
+	}
+	var out []field
+	for i := range n.Children {
+		out = append(out, fieldsOf(name+"."+plain(n.Children[i].Name), &n.Children[i])...)
+	}
+	return out
+}
+
+func plain(spans []span) string {
+	var b strings.Builder
+	for _, s := range spans {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+func answersOf(all map[string]review.Answer) []answered {
+	var out []answered
+	for question, a := range all {
+		one := answered{Question: question, Text: a.Choice}
+		if a.FromCode {
+			one.Text = strings.TrimSpace(one.Text + " answered by the policy's table of effects")
+		}
+		if a.Probability != nil {
+			one.Bars = append(one.Bars, bar{Question: "yes", Text: percent(*a.Probability) + " %", Share: *a.Probability, HasBar: true})
+		}
+		if a.Score != nil {
+			one.Text = strings.TrimSpace(one.Text + " level " + strconv.FormatFloat(*a.Score, 'f', 2, 64))
+		}
+		for option, p := range a.Probabilities {
+			one.Bars = append(one.Bars, bar{Question: option, Text: percent(p) + " %", Share: p, HasBar: true})
+		}
+		slices.SortFunc(one.Bars, func(x, y bar) int { return strings.Compare(x.Question, y.Question) })
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(x, y answered) int { return strings.Compare(x.Question, y.Question) })
+	return out
+}

@@ -1,0 +1,22 @@
+package serve
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+
+	"gatewright.dev/gatewright/internal/inference/judge"
+)
+
+func TestExplainNamesTheFactsBehindTheEmbeddedJudge(t *testing.T) {
+	body := []byte(`{"apiVersion": "review.gatewright.dev/v1alpha1", "kind": "ToolCallReview", "request": {"tool": {"name": "send_message"},
+		"arguments": {"to": "ada@example.com", "text": "Hello"}, "context": {"userRequest": "Say hello to ada@example.com."}}}`)
+	got, err := Explain(t.Context(), "../../config/samples", "crm/agent", body, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(got.Drivers, func(d judge.Drivers) bool { return d.Question == "matches_request" })
+	if i < 0 || len(got.Drivers[i].Pushes) != mostPushes || got.Drivers[i].Arguments["/to"] != "User" {
+		t.Errorf("drivers = %+v", got.Drivers)
+	}
+}
