@@ -94,7 +94,8 @@ func start(ctx context.Context, work string) (*gateProcess, error) {
 	}
 	g.log = log
 	g.command = exec.CommandContext(ctx, binary, "serve", "--manifests", filepath.Join(work, "manifests"), "--listen", "127.0.0.1:0",
-		"--token-auth-file", filepath.Join(work, "tokens.csv"), "--audit-log", g.audit, "--approval-log", filepath.Join(work, "approvals.jsonl"), "--approver-secret", filepath.Join(work, "approver-secret"),
+		"--token-auth-file", filepath.Join(work, "tokens.csv"), "--audit-log", g.audit, "--audit-key", filepath.Join(work, "audit-key.json"),
+		"--approval-log", filepath.Join(work, "approvals.jsonl"), "--approver-secret", filepath.Join(work, "approver-secret"),
 		"--permit-key", filepath.Join(work, "permit-key.json"))
 	g.command.Cancel = func() error { return g.command.Process.Signal(syscall.SIGTERM) }
 	g.command.Stderr = log

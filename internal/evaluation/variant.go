@@ -36,6 +36,9 @@ type Policies struct {
 // are. In each, numbers are disclosed: a report without them could say little.
 func (p Policies) Variant(c Configuration) (Policies, error) {
 	out := Policies{Models: p.Models}
+	if c == RulesOnly { // a decider that nobody asks need not be there
+		out.Models = nil
+	}
 	for _, one := range p.Tool {
 		changed := one.DeepCopy()
 		if err := vary(&changed.Spec.PolicyRules, c); err != nil {
@@ -71,6 +74,7 @@ func letThrough() *v1alpha1.Fallback {
 }
 
 func withoutDecider(r *v1alpha1.PolicyRules) {
+	r.DeciderRef = nil
 	asking := map[v1alpha1.ClassName]bool{}
 	for i := range r.Classes {
 		k := &r.Classes[i]

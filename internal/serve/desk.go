@@ -31,10 +31,11 @@ type desk struct {
 	approvers approvers
 	approvals approval.Store
 	// keys publishes the public keys of permits, for tool servers.
-	keys   http.Handler
-	labels labeler
-	clock  clock.PassiveClock
-	log    *slog.Logger
+	keys    http.Handler
+	labels  labeler
+	metrics *deskMetrics
+	clock   clock.PassiveClock
+	log     *slog.Logger
 }
 
 // Verdict is what a person says about a call.
@@ -72,7 +73,7 @@ func newDesk(path string, approvals approval.Store, keys http.Handler, log *slog
 	if err != nil {
 		return nil, err
 	}
-	return &desk{approvers: all, approvals: approvals, keys: keys, clock: clock.RealClock{}, log: log}, nil
+	return &desk{approvers: all, approvals: approvals, keys: keys, metrics: newDeskMetrics(), clock: clock.RealClock{}, log: log}, nil
 }
 
 // routes puts the desk beside the gate. Without tokens a request has to be addressed to loopback by name, so that a web
@@ -218,6 +219,9 @@ func (d *desk) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.log.InfoContext(r.Context(), "approval decided", "approval", name, "outcome", decision.Outcome, "by", decision.By.String())
+	if a, err := d.approvals.Get(r.Context(), name); err == nil { // otherwise show says why
+		d.metrics.decision(&a)
+	}
 	d.show(w, r)
 }
 

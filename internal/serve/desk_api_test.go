@@ -30,6 +30,8 @@ type desked struct {
 	t     *testing.T
 	store *approval.Memory
 	mux   http.Handler
+	desk  *desk
+	clock *clocktesting.FakePassiveClock
 }
 
 func newDesked(t *testing.T) *desked {
@@ -47,7 +49,7 @@ func newDesked(t *testing.T) *desked {
 	}
 	d.clock = c
 	config := &Config{TokenFile: "tokens"}
-	return &desked{t, store, config.routes(http.NotFoundHandler(), d)}
+	return &desked{t, store, config.routes(http.NotFoundHandler(), d), d, c}
 }
 
 func (d *desked) raise(tool string, change ...func(c *approval.Call)) approval.Approval {

@@ -42,6 +42,7 @@ const labelTimeout = 20 * time.Second
 // labeler puts labels into the log. One at a time: each may read all of the log.
 type labeler struct {
 	records *records
+	metrics *deskMetrics
 	log     *slog.Logger
 }
 
@@ -94,6 +95,7 @@ func (l labeler) write(ctx context.Context, w http.ResponseWriter, label *Label)
 		refuse(w, http.StatusServiceUnavailable, "Unavailable", "the label could not be made durable: give it again in a moment")
 		return
 	}
+	l.metrics.label(&decision, label.Outcome)
 	answer(w, http.StatusOK, label)
 }
 

@@ -163,7 +163,6 @@ func (s *source) process(m *v1alpha1.DeciderModel) (*process, error) {
 	if ready, _ := next.child.Ready(); !ready && current != nil {
 		return current, nil
 	}
-	delete(s.candidates, m.Name)
 	return next, nil
 }
 

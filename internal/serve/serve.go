@@ -166,13 +166,19 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	desk.labels = labeler{records: records, log: c.Log}
+	if err := desk.metrics.register(registry); err != nil {
+		return err
+	}
+	desk.labels = labeler{records: records, metrics: desk.metrics, log: c.Log}
 	return c.run(ctx, g, registry, desk)
 }
 
 func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry, desk *desk) error {
 	source := newSource(c.Manifests, g, c.Log)
 	source.llama = c.Llama
+	if err := source.reloads.register(registry); err != nil {
+		return err
+	}
 	if c.NoReuse { // every call asks, whatever became of those before it
 		source.failuresToOpen = math.MaxInt
 	}

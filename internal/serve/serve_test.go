@@ -92,19 +92,24 @@ func start(t *testing.T, manifests map[string]string) *served {
 
 func startIn(t *testing.T, folder string, log *syncBuffer) *served {
 	t.Helper()
+	return startWith(t, folder, log, func(*Config) {})
+}
+
+func startWith(t *testing.T, folder string, log *syncBuffer, change func(*Config)) *served {
+	t.Helper()
 	s := &served{folder: folder, log: log}
 	work := t.TempDir()
 	write(t, work, "tokens.csv", tokens)
 	s.audit = filepath.Join(work, "audit.jsonl")
 	ctx, cancel := context.WithCancel(t.Context())
 	address, done := make(chan net.Addr, 1), make(chan error, 1)
-	go func() {
-		done <- Run(ctx, Config{
-			Manifests: s.folder, Listen: "127.0.0.1:0", TokenFile: filepath.Join(work, "tokens.csv"), AuditLog: s.audit,
-			ApprovalLog: filepath.Join(work, "approvals.jsonl"), ApproverSecret: filepath.Join(work, "secret"), PermitKey: filepath.Join(work, "permit-key.json"), Log: slog.New(slog.NewJSONHandler(s.log, nil)), Version: "test",
-			Listening: func(a net.Addr) { address <- a },
-		})
-	}()
+	config := Config{
+		Manifests: s.folder, Listen: "127.0.0.1:0", TokenFile: filepath.Join(work, "tokens.csv"), AuditLog: s.audit,
+		ApprovalLog: filepath.Join(work, "approvals.jsonl"), ApproverSecret: filepath.Join(work, "secret"), PermitKey: filepath.Join(work, "permit-key.json"), Log: slog.New(slog.NewJSONHandler(s.log, nil)), Version: "test",
+		Listening: func(a net.Addr) { address <- a },
+	}
+	change(&config)
+	go func() { done <- Run(ctx, config) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

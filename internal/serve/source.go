@@ -32,6 +32,8 @@ type source struct {
 	folder string
 	gate   *gate.Gate
 	log    *slog.Logger
+	// reloads are counted.
+	reloads *reloadMetrics
 	// deciders of the snapshot in force, by name.
 	deciders map[string]keptDecider
 	// failuresToOpen is how many failures in a row keep calls from a decider; 0 is the default of the guard.
@@ -70,14 +72,21 @@ func (s *source) generation(kind, namespace, name string, spec any) int64 {
 
 func newSource(folder string, g *gate.Gate, log *slog.Logger) *source {
 	return &source{
-		folder: folder, gate: g, log: log, generations: map[string]generation{},
+		folder: folder, gate: g, log: log, reloads: newReloadMetrics(), generations: map[string]generation{},
 		candidates: map[string]*process{}, closing: make(chan struct{}),
 	}
 }
 
-// load reads the folder and puts it in force. A manifest that is refused blocks the callers it was about and leaves the
-// others as they are.
+// load puts the folder in force, and notes whether it could.
 func (s *source) load() error {
+	err := s.read()
+	s.reloads.loaded(err)
+	return err
+}
+
+// read reads the folder and puts it in force. A manifest that is refused blocks the callers it was about and leaves the
+// others as they are.
+func (s *source) read() error {
 	if err := checkFolder(s.folder); err != nil {
 		return err
 	}
@@ -159,6 +168,11 @@ func (s *source) serveOne(m *v1alpha1.DeciderModel) (keptDecider, error) {
 // replace puts deciders in the place of those before. What is no longer there ends its attempts in the background; calls
 // that began with it come to their end.
 func (s *source) replace(deciders map[string]keptDecider) {
+	for name, next := range s.candidates {
+		if deciders[name].process == next {
+			delete(s.candidates, name) // it has taken over
+		}
+	}
 	for name, old := range s.deciders {
 		if deciders[name].guard != old.guard {
 			old.guard.Close()

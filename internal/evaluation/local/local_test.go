@@ -264,6 +264,17 @@ spec:
 	}
 }
 
+func TestRulesAloneNeedNoDecider(t *testing.T) {
+	policies := load(t, fmt.Sprintf(manifests, "http://127.0.0.1:9", "sha256:x"))
+	broken, _ := Embedded()
+	broken.Spec.Artifact.SHA256 = v1alpha1.SHA256(strings.Repeat("0", 64))
+	policies.Models = append(policies.Models, broken)
+	c := call("1", "note.write", "hardly")
+	if r := start(t, options(policies, evaluation.RulesOnly, []*evaluation.Case{c})).Review(t.Context(), c); r.IsStopped() || r.IsModelNeeded() {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestLoadPoliciesRefusesWhatWouldBlock(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a.yaml"), []byte("apiVersion: gatewright.dev/v1alpha1\nkind: ToolPolicy\nmetadata: {name: p}\nspec: {mode: Sometimes}\n"), 0o600); err != nil {

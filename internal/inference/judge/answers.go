@@ -30,7 +30,7 @@ var readings = map[string]func(*evidence) questions.Answer{
 	"matches_request":       func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headRisk)) },
 	"exceeds_scope":         func(e *evidence) questions.Answer { return e.yes(e.fault(headExceeds)) },
 	"same_item":             func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headDiffers)) },
-	"args_grounded":         func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headUngrounded)) },
+	"args_grounded":         func(e *evidence) questions.Answer { return e.yes(1 - e.fault(e.groundedBy())) },
 	"appropriate":           func(e *evidence) questions.Answer { return e.yes(1 - e.fault(headExceeds)) },
 	"needs_clarify":         func(e *evidence) questions.Answer { return e.yes(e.fault(headClarify)) },
 	"instructed_by_content": func(e *evidence) questions.Answer { return e.yes(e.fault(headInject)) },
@@ -40,10 +40,27 @@ var readings = map[string]func(*evidence) questions.Answer{
 	"severity":              (*evidence).severity,
 }
 
-// questionHeads are the heads behind the questions, for explanations.
+// headOf is the head behind a question, for explanations; false for what comes from a table.
+func (e *evidence) headOf(question string) (string, bool) {
+	if question == "args_grounded" {
+		return e.groundedBy(), true
+	}
+	head, ok := questionHeads[question]
+	return head, ok
+}
+
 var questionHeads = map[string]string{
 	"asked": headUnasked, "matches_request": headRisk, "exceeds_scope": headExceeds, "same_item": headDiffers,
-	"args_grounded": headUngrounded, "appropriate": headExceeds, "needs_clarify": headClarify, "instructed_by_content": headInject,
+	"appropriate": headExceeds, "needs_clarify": headClarify, "instructed_by_content": headInject,
+}
+
+// groundedBy is the head that has most against the values. One that an order in a tool result put there is grounded in
+// nothing that counts, though it can be traced: where the user did not say all values, orders are looked at too.
+func (e *evidence) groundedBy() string {
+	if e.view.count(unsure) > 0 && e.fault(headInject) > e.fault(headUngrounded) {
+		return headInject
+	}
+	return headUngrounded
 }
 
 // Supported lists the questions that the judge answers.

@@ -34,13 +34,14 @@ type Drivers struct {
 // Explain says which facts drove the answers to the questions that come from trained heads. Of each it gives the most
 // strongest pushes. A question that is a table's or is not answered has no drivers.
 func (j *Judge) Explain(s *questions.State, asked []questions.Question, most int) ([]Drivers, error) {
-	x, _, err := read(s)
+	x, v, err := read(s)
 	if err != nil {
 		return nil, err
 	}
 	var all []Drivers
+	e := &evidence{model: j.model, facts: x, view: v, state: s}
 	for i := range asked {
-		name, ok := questionHeads[asked[i].Name]
+		name, ok := e.headOf(asked[i].Name)
 		if !ok || !j.Answers(asked[i]) {
 			continue
 		}
