@@ -32,10 +32,20 @@ demo: build ## show the gate at work: an allowed, a clarified, a confirmed and a
 	@$(call say,the gate at work on this machine)
 	@hack/demo.sh
 
+.PHONY: demo-llama
+demo-llama: build build-decider ## the same with a small real model as decider; the first run fetches 100 MB
+	@$(call say,the sample policies with a model in a process of its own)
+	@hack/demo-llama.sh
+
 .PHONY: build
 build: ## build bin/gatewright, static
 	@$(call say,building $(BIN)/gatewright $(VERSION))
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/gatewright ./cmd/gatewright
+
+.PHONY: build-decider
+build-decider: ## build bin/decider, which loads the engine's libraries at run time
+	@$(call say,building $(BIN)/decider $(VERSION))
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/decider ./cmd/decider
 
 ##@ Write
 

@@ -16,7 +16,7 @@ func newAuditKey() *cobra.Command {
 	c := &cobra.Command{
 		Use: "key FILE", Short: "Print the public audit keys, or rotate the key",
 		Long: "Prints the public keys of an audit key file, to be kept where logs are checked. With --rotate it first puts a new key in\n" +
-			"front; the gate takes it up when it starts, and the old one stays to check what it has signed.",
+			"front, as gatewright keys rotate does; the old one stays to check what it has signed.",
 		Example: "  gatewright audit key gatewright-audit-key.json > audit-keys.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -25,7 +25,7 @@ func newAuditKey() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(c.ErrOrStderr(), "key %s signs when the gate is started again\n", kid); err != nil {
+				if _, err := fmt.Fprintf(c.ErrOrStderr(), "key %s signs as soon as the gate has read the file again, within seconds\n", kid); err != nil {
 					return err
 				}
 			}

@@ -246,13 +246,21 @@ func (o *evalOptions) policies() (evaluation.Policies, error) {
 }
 
 func (o *gateOptions) startFor(ctx context.Context, cases []*evaluation.Case, policies evaluation.Policies, c evaluation.Configuration) (*local.Gate, error) {
+	options, err := o.local(cases, policies, c)
+	if err != nil {
+		return nil, err
+	}
+	return local.Start(ctx, options)
+}
+
+func (o *gateOptions) local(cases []*evaluation.Case, policies evaluation.Policies, c evaluation.Configuration) (local.Options, error) {
 	namespace, name, ok := strings.Cut(o.caller, "/")
 	if !ok || namespace == "" || name == "" {
-		return nil, exit{exitUsage, fmt.Sprintf("--caller %q is no NAMESPACE/NAME of a service account", o.caller)}
+		return local.Options{}, exit{exitUsage, fmt.Sprintf("--caller %q is no NAMESPACE/NAME of a service account", o.caller)}
 	}
-	return local.Start(ctx, local.Options{
+	return local.Options{
 		Policies: policies, Configuration: c, Namespace: namespace, Caller: name, Cases: cases, Timeout: o.timeout, Version: version,
-	})
+	}, nil
 }
 
 func servedGate(url, tokenFile string, timeout time.Duration) (evaluation.Gate, error) {

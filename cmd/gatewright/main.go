@@ -75,7 +75,7 @@ func newRoot(name string) *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{exitUsage, err.Error()} })
-	root.AddCommand(newServe(), newProxy(), newCheck(), newPending(), newApprove(), newReject(), newLabels(), newExplain(), newTest(), newEval(), newDiff(), newAudit(), newLabel(), newModel(), newVersion())
+	root.AddCommand(newServe(), newProxy(), newCheck(), newPending(), newApprove(), newReject(), newLabels(), newExplain(), newTest(), newEval(), newDiff(), newCalibrate(), newSuggest(), newAudit(), newLabel(), newKeys(), newModel(), newVersion())
 	root.Version = version
 	usageErrors(root)
 	return root

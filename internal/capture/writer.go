@@ -63,11 +63,12 @@ func (s *Store) keep(l *line) {
 
 func (w *writer) write(l *line) (place, error) {
 	if l.Mode == Encrypted {
-		box, err := w.store.recipient.seal(l.Digest, l.State)
+		recipient := w.store.recipient.Load()
+		box, err := recipient.seal(l.Digest, l.State)
 		if err != nil {
 			return place{}, err
 		}
-		l.State, l.Box, l.KID = nil, box, w.store.recipient.kid
+		l.State, l.Box, l.KID = nil, box, recipient.kid
 	}
 	text, err := json.Marshal(l)
 	if err != nil {

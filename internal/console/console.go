@@ -38,7 +38,9 @@ type Options struct {
 	Records Records
 	// Identify says who holds a secret.
 	Identify func(secret string) (approval.Approver, bool)
-	Clock    clock.WithTicker
+	// Decided is told what a person has decided here; nil: nobody is.
+	Decided func(a *approval.Approval)
+	Clock   clock.WithTicker
 	// Log takes who signed in and what was decided.
 	Log *slog.Logger
 }
@@ -78,7 +80,7 @@ func (h *Handler) Close() { h.close.Do(func() { close(h.done) }) }
 
 func parsePages() (map[string]*template.Template, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
-		"prose": prose, "value": value, "at": at, "left": left, "percent": percent, "compact": compact, "path": func() string { return Path },
+		"prose": prose, "value": value, "plain": func(s string) string { return plain(prose(s)) }, "at": at, "left": left, "percent": percent, "compact": compact, "path": func() string { return Path },
 	}).ParseFS(web, "web/layout.html", "web/parts.html")
 	if err != nil {
 		return nil, err

@@ -86,11 +86,11 @@ func (c *charts) times(all []measured) {
 	span := max(c.To.Sub(c.From), time.Second)
 	c.Times = make([]column, columns)
 	for i := range c.Times {
-		c.Times[i] = column{Label: at(c.From.Add(span * time.Duration(i) / columns)), Counts: make([]int, len(outcomes))}
+		c.Times[i] = column{Label: at(c.From.Add(time.Duration(float64(span) * float64(i) / columns))), Counts: make([]int, len(outcomes))}
 	}
 	for _, m := range all {
 		// The log is in the order of writing, which is not quite that of time.
-		i := min(max(int(int64(m.at.Sub(c.From))*columns/int64(span)), 0), columns-1)
+		i := min(max(int(float64(m.at.Sub(c.From))/float64(span)*columns), 0), columns-1)
 		if o := slices.Index(outcomes, m.outcome); o >= 0 {
 			c.Times[i].Counts[o]++
 			c.Times[i].Total++

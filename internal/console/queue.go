@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -205,7 +206,10 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Log.InfoContext(r.Context(), "approval decided", "approval", name, "outcome", outcome, "by", s.who.String())
-	http.Redirect(w, r, Path+"?decided="+name, http.StatusSeeOther)
+	if a, err := h.Approvals.Get(r.Context(), name); err == nil && h.Decided != nil {
+		h.Decided(&a)
+	}
+	http.Redirect(w, r, Path+"?decided="+url.QueryEscape(name), http.StatusSeeOther)
 }
 
 // undecided shows the call again, and why nothing was decided.

@@ -34,6 +34,8 @@ type ClientOptions struct {
 	Timeout time.Duration
 	// Asked, if set, is asked once for what a decision needed of deciders.
 	Asked func(decision string) Asked
+	// Decided, if set, is told the id of the decision about each case that got one.
+	Decided func(one *Case, decision string)
 }
 
 // Client asks a gate over HTTP. It is safe for concurrent use.
@@ -78,13 +80,22 @@ func (c *Client) Review(ctx context.Context, one *Case) Result {
 	case status != http.StatusOK:
 		r.refused(data)
 	default:
-		if id := r.read(data, uid); id != "" && c.options.Asked != nil {
-			a := c.options.Asked(id)
-			r.Asked, r.DeciderErrors, r.DeciderMilliseconds = a.Requests, a.Errors, a.Milliseconds
-			r.InputTokens, r.OutputTokens = a.InputTokens, a.OutputTokens
+		if id := r.read(data, uid); id != "" {
+			c.decided(one, id, &r)
 		}
 	}
 	return r
+}
+
+func (c *Client) decided(one *Case, id string, r *Result) {
+	if c.options.Decided != nil {
+		c.options.Decided(one, id)
+	}
+	if c.options.Asked != nil {
+		a := c.options.Asked(id)
+		r.Asked, r.DeciderErrors, r.DeciderMilliseconds = a.Requests, a.Errors, a.Milliseconds
+		r.InputTokens, r.OutputTokens = a.InputTokens, a.OutputTokens
+	}
 }
 
 func (c *Client) request(ctx context.Context, one *Case) (request *http.Request, uid string, err error) {

@@ -29,9 +29,17 @@ type fileKey struct {
 	X         string     `json:"x"`
 	D         string     `json:"d"`
 	ID        string     `json:"kid"`
+	Use       string     `json:"use,omitempty"`
+	Alg       string     `json:"alg,omitempty"`
 	SignsFrom time.Time  `json:"signsFrom"`
 	NotAfter  *time.Time `json:"notAfter,omitempty"`
 }
+
+// keyUse and keyAlg are what a key is good for, where its file says it.
+const (
+	keyUse = "sig"
+	keyAlg = string(jose.EdDSA)
+)
 
 type keyFile struct {
 	Keys []fileKey `json:"keys"`
@@ -85,6 +93,9 @@ func (f *fileKey) parse() (key, error) {
 	if f.KeyType != "OKP" || f.Curve != "Ed25519" {
 		return key{}, errors.New("is not of kty OKP, crv Ed25519")
 	}
+	if f.Use != "" && f.Use != keyUse || f.Alg != "" && f.Alg != keyAlg {
+		return key{}, errors.New("is not of use sig, alg EdDSA")
+	}
 	seed, err := base64.RawURLEncoding.Strict().DecodeString(f.D)
 	if err != nil || len(seed) != ed25519.SeedSize {
 		return key{}, errors.New("has no private part of 32 bytes in base64url")
@@ -110,7 +121,7 @@ func writeKeys(path string, keys []key, place func(from, to string) error) error
 	file := keyFile{}
 	for _, k := range keys {
 		f := fileKey{
-			KeyType: "OKP", Curve: "Ed25519", ID: k.id, SignsFrom: k.signsFrom,
+			KeyType: "OKP", Curve: "Ed25519", Use: keyUse, Alg: keyAlg, ID: k.id, SignsFrom: k.signsFrom,
 			X: base64.RawURLEncoding.EncodeToString(k.public), D: base64.RawURLEncoding.EncodeToString(k.private.Seed()),
 		}
 		if !k.notAfter.IsZero() {

@@ -84,6 +84,18 @@ func Open(o Options) (*Ring, error) {
 	return r.orNil(r.Reload())
 }
 
+// Load reads a ring's file, which has to be there.
+func Load(o Options) (*Ring, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Path == "" {
+		return nil, errors.New("reading key file: no file is named")
+	}
+	r := &Ring{options: o}
+	return r.orNil(r.Reload())
+}
+
 func (r *Ring) orNil(err error) (*Ring, error) {
 	if err != nil {
 		return nil, err
@@ -107,6 +119,12 @@ func (r *Ring) Reload() error {
 	r.keys.Store(&keys)
 	return nil
 }
+
+// Path is where the ring's file is, empty if it has none.
+func (r *Ring) Path() string { return r.options.Path }
+
+// MinOverlap is how long a retired key verifies at least.
+func (r *Ring) MinOverlap() time.Duration { return r.options.MinOverlap }
 
 // Rotate makes a key that signs after a lead, and retires the others: they verify for an overlap beyond that, at least
 // MinOverlap. Keys that have ended leave the ring. Of several replicas one rotates, and the others reload within the lead.
@@ -151,6 +169,45 @@ func (r *Ring) Sign(message []byte) (kid string, signature []byte, err error) {
 		return "", nil, err
 	}
 	return k.id, ed25519.Sign(k.private, message), nil
+}
+
+// Signing gives the key in force, for a message that has to name it.
+func (r *Ring) Signing() (SigningKey, error) {
+	k, err := r.signing(r.options.Clock.Now())
+	if err != nil {
+		return SigningKey{}, err
+	}
+	return SigningKey{k.id, k.private}, nil
+}
+
+// SigningKey signs under one name.
+type SigningKey struct {
+	// ID is the thumbprint of the key (RFC 7638).
+	ID      string
+	private ed25519.PrivateKey
+}
+
+// Sign signs a message.
+func (k SigningKey) Sign(message []byte) []byte { return ed25519.Sign(k.private, message) }
+
+// PublicKey is what others need to verify.
+type PublicKey struct {
+	// ID is the thumbprint of the key (RFC 7638).
+	ID  string
+	Key ed25519.PublicKey
+	// SignsFrom is when its time comes.
+	SignsFrom time.Time
+	// NotAfter is when a retired key ends; zero for one that is not retired.
+	NotAfter time.Time
+}
+
+// Public gives all keys of the ring, newest first, those that have ended too.
+func (r *Ring) Public() []PublicKey {
+	var out []PublicKey
+	for _, k := range *r.keys.Load() {
+		out = append(out, PublicKey{k.id, k.public, k.signsFrom, k.notAfter})
+	}
+	return out
 }
 
 // Verify says whether a key of the ring that has not ended has signed a message.

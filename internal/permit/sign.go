@@ -1,6 +1,8 @@
 package permit
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -39,24 +41,41 @@ func (s *Signer) Sign(c Claims, lifetime time.Duration) (string, error) {
 	c.IssuedAt = now.Truncate(time.Second)
 	c.NotBefore = c.IssuedAt
 	c.ExpiresAt = c.IssuedAt.Add(lifetime)
-	key, err := s.keys.signing(now)
-	if err != nil {
-		return "", fmt.Errorf("signing permit: %w", err)
-	}
 	data, err := c.Payload()
 	if err != nil {
 		return "", fmt.Errorf("signing permit: %w", err)
 	}
-	signed, err := key.signer.Sign(data)
+	token, err := s.compact(data)
 	if err != nil {
 		return "", fmt.Errorf("signing permit: %w", err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		return "", fmt.Errorf("encoding permit: %w", err)
 	}
 	if len(token) > permit.MaxToken {
 		return "", fmt.Errorf("signing permit: it would be longer than %d bytes", permit.MaxToken)
 	}
 	return token, nil
+}
+
+// joseHeader is the protected header of a permit, with its members in the order of their names.
+type joseHeader struct {
+	Alg string `json:"alg"`
+	KID string `json:"kid"`
+	Typ string `json:"typ"`
+}
+
+// compact is the compact form of a JWS (RFC 7515) over a payload.
+func (s *Signer) compact(payload []byte) (string, error) {
+	key, err := s.keys.ring.Signing()
+	if err != nil {
+		return "", err
+	}
+	head, err := json.Marshal(joseHeader{Alg: "EdDSA", KID: key.ID, Typ: permit.Type})
+	if err != nil {
+		return "", err // cannot be: texts have a JSON form
+	}
+	text := base64.RawURLEncoding.AppendEncode(nil, head)
+	text = append(text, '.')
+	text = base64.RawURLEncoding.AppendEncode(text, payload)
+	signature := key.Sign(text)
+	text = append(text, '.')
+	return string(base64.RawURLEncoding.AppendEncode(text, signature)), nil
 }

@@ -3,6 +3,7 @@ package permit
 import (
 	"crypto/sha256"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,11 @@ func TestTheLongestPermitFits(t *testing.T) {
 
 func TestSignWithoutAKeyInForce(t *testing.T) {
 	w := newWorld(t)
-	w.clock.SetTime(noon.Add(-time.Second))
+	retired := fixedKeys[:strings.LastIndex(fixedKeys, ",\n {")] + "]}"
+	if err := errors.Join(os.WriteFile(w.keys.ring.Path(), []byte(retired), 0o600), w.keys.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.SetTime(time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC))
 	if token, err := w.signer.Sign(claims(t), time.Second); !errors.Is(err, ErrNoSigningKey) || token != "" {
 		t.Errorf("Sign = %q, %v; want ErrNoSigningKey", token, err)
 	}

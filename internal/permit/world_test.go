@@ -75,7 +75,7 @@ func (w *world) sign(t testing.TB, c Claims) string {
 	return must(w.signer.Sign(c, 30*time.Second))(t)
 }
 
-func (w *world) kid() string { return (*w.keys.ring.Load())[0].ID }
+func (w *world) kid() string { return w.keys.ring.Public()[0].ID }
 
 // header is the first part of a permit, decoded.
 func header(t testing.TB, token string) string {

@@ -18,16 +18,17 @@ type Ladder struct {
 	inner *ladder
 }
 
-// LadderFor finds the ladder for calls of a tool that have a class. False: the policy does not list the tool, the tool
-// cannot have the class, or no decider is asked.
+// LadderFor finds the ladder for calls of a tool that have a class; a tool whose calls all have one class needs no name of
+// it. False: the policy does not list the tool, the tool cannot have the class, or no decider is asked.
 func (p *Compiled) LadderFor(name, server, className string) (Ladder, bool) {
 	t := p.match(name, server)
 	if t == nil || p.Invalid {
 		return Ladder{}, false
 	}
-	for _, k := range t.classes() {
+	classes := t.classes()
+	for _, k := range classes {
 		l := t.ladder(k)
-		if k.name != className || !l.asks() {
+		if k.name != className && len(classes) > 1 || !l.asks() {
 			continue
 		}
 		out := Ladder{Class: k.name, Base: string(k.base), AlwaysConfirm: k.always, inner: l}
@@ -46,7 +47,9 @@ func (p *Compiled) FromCode(name, server string) questions.Answers {
 	if t == nil {
 		return nil
 	}
-	return (&evaluation{tool: t}).effectsFromCode()
+	e := &evaluation{tool: t}
+	e.answerFromCode()
+	return e.code
 }
 
 // Decide says what the answers come to. Answers to all Questions have to be there.

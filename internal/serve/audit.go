@@ -180,9 +180,12 @@ func whereabouts(path string) (string, error) {
 type records struct {
 	*audit.File
 	path    string // of the log, empty if it is in no file
+	keys    *audit.Keys
 	capture *capture.Store
-	closers []io.Closer
-	log     *slog.Logger
+	// captureKey is the file of the public key of capture.
+	captureKey string
+	closers    []io.Closer
+	log        *slog.Logger
 }
 
 // openAudit opens everything that records go to.
@@ -268,7 +271,7 @@ func (r *records) openCapture(a *AuditConfig) error {
 	if err != nil {
 		return fmt.Errorf("--capture-dir %s: %w", a.Capture, err)
 	}
-	r.capture = store
+	r.capture, r.captureKey = store, a.CaptureKey
 	r.closers = append(r.closers, store)
 	return nil
 }
@@ -309,7 +312,7 @@ func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options
 	if err != nil {
 		return fmt.Errorf("--audit-key %s: %w", c.Audit.Key, err)
 	}
-	o.Signer = keys
+	o.Signer, r.keys = keys, keys
 	var outside *audit.Outside
 	path := c.Audit.Checkpoints
 	if path == "" && s.nats == nil && c.AuditLog != NoAuditLog {

@@ -18,6 +18,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/console"
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
@@ -31,7 +32,9 @@ type desk struct {
 	approvers approvers
 	approvals approval.Store
 	// keys publishes the public keys of permits, for tool servers.
-	keys    http.Handler
+	keys http.Handler
+	// page is the web page; nil: there is none.
+	page    http.Handler
 	labels  labeler
 	metrics *deskMetrics
 	clock   clock.PassiveClock
@@ -86,6 +89,9 @@ func (c *Config) routes(gate http.Handler, d *desk) http.Handler {
 	mux.HandleFunc("GET "+ApprovalsPath+"/{name}", d.guard(d.show))
 	mux.HandleFunc("POST "+ApprovalsPath+"/{name}", d.guard(d.decide))
 	mux.HandleFunc("POST "+LabelsPath, d.guard(d.labels.take))
+	if d.page != nil {
+		mux.Handle(console.Path, d.page)
+	}
 	if c.TokenFile != "" {
 		return mux
 	}

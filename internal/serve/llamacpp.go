@@ -46,12 +46,12 @@ func (c *LlamaConfig) program() (string, error) {
 	return filepath.Join(filepath.Dir(self), "decider"), nil
 }
 
-// How a process of our own is asked. It works on one request after another, and watches itself for being stuck: a time-out
-// shorter than ownMinTimeout shows that it was busy, not that it is broken. Asking it while it starts costs nothing, so that
-// the breaker need not keep calls away for long.
+// How a process of our own is asked. It works on one request after another, and ends when it is stuck: a time-out shows that
+// it was busy and not that it is broken, unless a call had it to itself for the longest time that a policy can give. Asking it
+// while it starts costs nothing, so that the breaker need not keep calls away for long.
 const (
 	ownMaxBody    = 256 << 10 // what cmd/decider takes
-	ownMinTimeout = time.Second
+	ownMinTimeout = longestTimeout
 	ownOpenFor    = 250 * time.Millisecond
 )
 

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
 )
 
@@ -100,16 +102,21 @@ func startLlama(t *testing.T, models, manifests string) *served {
 	write(t, folder, "a.yaml", manifests)
 	return startWith(t, folder, &syncBuffer{}, func(c *Config) {
 		c.Llama = LlamaConfig{Models: models, Decider: os.Args[0], Library: "lib"}
-		c.NoReuse = true // each call asks, whatever waits for a person
 	})
+}
+
+// askAnew sends a call that was not sent before, so that no approval waits for it.
+func (s *served) askAnew(t *testing.T) *review.Response {
+	t.Helper()
+	return s.askWith(t, "good", map[string]any{"nonce": uuid.NewString()})
 }
 
 func TestALlamaCppDeciderAnswersOncePinnedAndReady(t *testing.T) {
 	models := t.TempDir()
 	write(t, models, "m.gguf", "0.95")
 	s := startLlama(t, models, fmt.Sprintf(llamaManifests, "m.gguf", sum("0.95"), "good", "sha256:"+sum("0.95")))
-	s.eventually(t, "an answer", func() bool { return s.ask(t, "good").Reason == "Matches" })
-	d := s.ask(t, "good").Decision
+	s.eventually(t, "an answer", func() bool { return s.askAnew(t).Reason == "Matches" })
+	d := s.askAnew(t).Decision
 	if d.Fingerprint != "sha256:"+sum("0.95") {
 		t.Errorf("fingerprint %s is not what the process stated", d.Fingerprint)
 	}
@@ -124,7 +131,7 @@ func TestAModelFileOfAnotherHashAnswersNothing(t *testing.T) {
 	s := startLlama(t, models, fmt.Sprintf(llamaManifests, "m.gguf", sum("0.5"), "good", "sha256:"+sum("0.95")))
 	s.eventually(t, "the log", func() bool { return strings.Contains(s.log.String(), "ModelHashMismatch") })
 	for range 5 {
-		if got := s.ask(t, "good"); got.Outcome != "Confirm" || got.Reason != "DeciderUnreachable" && got.Reason != "DeciderBreakerOpen" {
+		if got := s.askAnew(t); got.Outcome != "Confirm" || got.Reason != "DeciderUnreachable" && got.Reason != "DeciderBreakerOpen" {
 			t.Errorf("got %s %s", got.Outcome, got.Reason)
 		}
 	}
@@ -140,22 +147,24 @@ func TestANewPinTakesOverWhenItsProcessIsReadyAndNotBefore(t *testing.T) {
 	write(t, models, "old.gguf", "0.95")
 	write(t, models, "new.gguf", "0.9wait")
 	s := startLlama(t, models, fmt.Sprintf(llamaManifests, "old.gguf", sum("0.95"), "good", "sha256:"+sum("0.95")))
-	s.eventually(t, "the old model", func() bool { return s.ask(t, "good").Reason == "Matches" })
+	s.eventually(t, "the old model", func() bool { return s.askAnew(t).Reason == "Matches" })
 
 	write(t, s.folder, "a.yaml", fmt.Sprintf(llamaManifests, "new.gguf", sum("wrong"), "good", "sha256:"+sum("0.95")))
 	s.eventually(t, "the wrong file", func() bool { return strings.Contains(s.log.String(), "ModelHashMismatch") })
-	s.want(t, "good", "Allow", "Matches")
+	if got := s.askAnew(t); got.Outcome != "Allow" || got.Reason != "Matches" {
+		t.Errorf("after a wrong file: %s %s", got.Outcome, got.Reason)
+	}
 
 	write(t, s.folder, "a.yaml", fmt.Sprintf(llamaManifests, "new.gguf", sum("0.9wait"), "good", "sha256:"+sum("0.9wait")))
-	s.eventually(t, "the policy's new pin", func() bool { return s.ask(t, "good").Reason == "DeciderMismatch" })
+	s.eventually(t, "the policy's new pin", func() bool { return s.askAnew(t).Reason == "DeciderMismatch" })
 	write(t, s.folder, "a.yaml", fmt.Sprintf(llamaManifests, "new.gguf", sum("0.9wait"), "bad", "sha256:"+sum("0.9wait")))
-	s.eventually(t, "the tightened list", func() bool { return s.ask(t, "good").Reason == "DeciderNotAllowed" })
+	s.eventually(t, "the tightened list", func() bool { return s.askAnew(t).Reason == "DeciderNotAllowed" })
 	write(t, s.folder, "a.yaml", fmt.Sprintf(llamaManifests, "new.gguf", sum("0.9wait"), "good", "sha256:"+sum("0.9wait")))
-	s.eventually(t, "the list as it was", func() bool { return s.ask(t, "good").Reason == "DeciderMismatch" })
+	s.eventually(t, "the list as it was", func() bool { return s.askAnew(t).Reason == "DeciderMismatch" })
 
 	write(t, models, "new.gguf.ready", "")
-	s.eventually(t, "the new model", func() bool { return s.ask(t, "good").Reason == "Matches" })
-	if got := s.ask(t, "good").Decision.Fingerprint; got != "sha256:"+sum("0.9wait") {
+	s.eventually(t, "the new model", func() bool { return s.askAnew(t).Reason == "Matches" })
+	if got := s.askAnew(t).Decision.Fingerprint; got != "sha256:"+sum("0.9wait") {
 		t.Errorf("fingerprint %s", got)
 	}
 }

@@ -169,7 +169,15 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := desk.metrics.register(registry); err != nil {
 		return err
 	}
+	watch := newKeyWatch(keyFiles(seals, keys, records), c.Log)
+	if err := registry.Register(watch.failures); err != nil {
+		return err
+	}
+	defer watch.start(ctx, clock.RealClock{})()
 	desk.labels = labeler{records: records, metrics: desk.metrics, log: c.Log}
+	if err := desk.openConsole(ctx, records); err != nil {
+		return err
+	}
 	return c.run(ctx, g, registry, desk)
 }
 

@@ -127,9 +127,14 @@ func startWith(t *testing.T, folder string, log *syncBuffer, change func(*Config
 
 func (s *served) ask(t *testing.T, namespace string) *review.Response {
 	t.Helper()
+	return s.askWith(t, namespace, map[string]any{})
+}
+
+func (s *served) askWith(t *testing.T, namespace string, arguments map[string]any) *review.Response {
+	t.Helper()
 	token := map[string]string{"good": "good-token-0123456", "bad": "bad-token-01234567", "refused": "refused-token-0123", "other": "other-token-012345"}[namespace]
 	body, err := json.Marshal(review.ToolCallReview{APIVersion: review.APIVersion, Kind: review.Kind, Request: &review.Request{
-		UID: uuid.Must(uuid.NewV7()).String(), Tool: review.Tool{Name: "item.get"}, Arguments: map[string]any{},
+		UID: uuid.Must(uuid.NewV7()).String(), Tool: review.Tool{Name: "item.get"}, Arguments: arguments,
 	}})
 	if err != nil {
 		t.Fatal(err)

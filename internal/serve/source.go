@@ -398,8 +398,6 @@ func checkServed(spec *v1alpha1.DeciderModelSpec) error {
 		return errors.New("spec.rollout: nothing is evaluated before this binary asks a decider: remove it, and run the evaluation beforehand")
 	case spec.Runtime == v1alpha1.RuntimeLlamaCpp:
 		return nil
-	case spec.Calibration != nil:
-		return errors.New("spec.calibration: temperatures belong to a fingerprint that this binary cannot check: remove it, and set thresholds for the answers as they come")
 	case spec.Readout != "" && spec.Readout != v1alpha1.ReadoutAuto:
 		return errors.New("spec.readout: follows from spec.external.protocol here: remove it")
 	case spec.Threads != nil:
@@ -411,11 +409,11 @@ func checkServed(spec *v1alpha1.DeciderModelSpec) error {
 func newDecider(m *v1alpha1.DeciderModel, p *process) (inference.Decider, error) {
 	switch m.Spec.Runtime {
 	case v1alpha1.RuntimeEmbedded:
-		return newEmbedded(m)
+		return calibratedDecider(&m.Spec, inference.EmbeddedFingerprint())(newEmbedded(m))
 	case v1alpha1.RuntimeExternal:
-		return newExternal(&m.Spec)
+		return calibratedDecider(&m.Spec, "")(newExternal(&m.Spec))
 	case v1alpha1.RuntimeLlamaCpp:
-		return p.child, nil
+		return p.child, nil // it applies temperatures itself, and states a fingerprint that covers them
 	case v1alpha1.RuntimeContainer:
 	}
 	return nil, fmt.Errorf("spec.runtime %s is not served by this binary: use Embedded, LlamaCpp, or External with the address of a server", m.Spec.Runtime)

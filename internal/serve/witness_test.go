@@ -1,16 +1,19 @@
 package serve
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"gatewright.dev/gatewright/internal/inference/judge"
 )
 
 func TestExplainNamesTheFactsBehindTheEmbeddedJudge(t *testing.T) {
-	body := []byte(`{"apiVersion": "review.gatewright.dev/v1alpha1", "kind": "ToolCallReview", "request": {"tool": {"name": "send_message"},
-		"arguments": {"to": "ada@example.com", "text": "Hello"}, "context": {"userRequest": "Say hello to ada@example.com."}}}`)
+	body := fmt.Appendf(nil, `{"apiVersion": "review.gatewright.dev/v1alpha1", "kind": "ToolCallReview", "request": {"uid": %q, "tool": {"name": "send_message"},
+		"arguments": {"to": "ada@example.com", "text": "Hello"}, "context": {"userRequest": "Say hello to ada@example.com."}}}`, uuid.Must(uuid.NewV7()))
 	got, err := Explain(t.Context(), "../../config/samples", "crm/agent", body, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -41,6 +42,10 @@ type Options struct {
 	Timeout time.Duration
 	// Version in the gate's records.
 	Version string
+	// AuditLog is the file that keeps the gate's records; by default they go with the gate.
+	AuditLog string
+	// Decided, if set, is told the id of the decision about each case.
+	Decided func(one *evaluation.Case, decision string)
 	// Log of the gate; discarded by default.
 	Log *slog.Logger
 }
@@ -81,7 +86,7 @@ func Start(ctx context.Context, o Options) (_ *Gate, err error) {
 		return nil, err
 	}
 	g.Client = evaluation.NewClient(evaluation.ClientOptions{
-		URL: g.URL, Timeout: o.Timeout, Asked: g.asked.take,
+		URL: g.URL, Timeout: o.Timeout, Asked: g.asked.take, Decided: o.Decided,
 		Token: func(c *evaluation.Case) string { return tokens[of[c.ID]+1] },
 	})
 	return g, nil
@@ -98,7 +103,7 @@ func (g *Gate) serve(ctx context.Context, o Options) error {
 	in := func(name string) string { return filepath.Join(g.folder, name) }
 	go func() {
 		g.done <- serve.Run(ctx, serve.Config{
-			Manifests: in("manifests"), Listen: "127.0.0.1:0", TokenFile: in("tokens.csv"), AuditLog: in("audit.jsonl"),
+			Manifests: in("manifests"), Listen: "127.0.0.1:0", TokenFile: in("tokens.csv"), AuditLog: cmp.Or(o.AuditLog, in("audit.jsonl")),
 			ApprovalLog: in("approvals.jsonl"), PermitKey: in("permit-key.json"), ApproverSecret: in("approver-secret"),
 			Version: o.Version, Log: slog.New(log), NoReuse: true, Asked: g.asked.add,
 			Listening: func(a net.Addr) { address <- a },

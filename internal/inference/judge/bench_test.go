@@ -2,8 +2,12 @@ package judge_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/questions"
 )
@@ -43,12 +47,18 @@ func BenchmarkJudge(b *testing.B) {
 	for name, size := range sizes {
 		b.Run(name, func(b *testing.B) {
 			s := conversation(size)
+			var watch clock.RealClock
+			var took []time.Duration
 			b.ReportAllocs()
 			for b.Loop() {
+				start := watch.Now()
 				if _, err := j.Answer(&s, asked); err != nil {
 					b.Fatal(err)
 				}
+				took = append(took, watch.Since(start))
 			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 		})
 	}
 }

@@ -15,6 +15,11 @@ import (
 // answers move, and thresholds are fitted anew then.
 const ReadoutVersion = "r1"
 
+// Fingerprint is what a model file of that SHA-256 states when it is served with the pinned library: what manifests pin.
+func Fingerprint(sha256 string, readout Readout, temperatures inference.Calibration) string {
+	return fingerprint(sha256, libraryIdentity(nil), string(readout), temperatures)
+}
+
 // fingerprint covers everything that moves a number on one machine. Parts are hashed with their lengths, so that no two
 // lists of parts run together. The variant of the CPU moves the last digits too and is reported beside it: the fleet that
 // serves one model has machines of several kinds.
