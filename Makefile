@@ -72,12 +72,19 @@ tidy: ## bring go.mod and go.sum in line with the imports
 ##@ Check
 
 .PHONY: test
-test: ## run every test with the race detector, then those of the clients; installs what is missing
+test: ## run every test with the race detector, then those of the clients and of the web page; installs what is missing
 	@hack/prepare.sh
 	@$(call say,Go: unit and schema tests with the race detector; the first run compiles for some minutes)
 	@$(GO) test -race ./...
 	@$(call say,clients: Go - Python - JavaScript)
 	@TESTFLAGS=-race clients/test.sh
+	@$(call say,the web page in a browser)
+	@hack/browser.sh
+
+.PHONY: test-browser
+test-browser: ## test the web page in chromium; SHOTS=FOLDER keeps pictures of it
+	@hack/prepare.sh
+	@hack/browser.sh
 
 .PHONY: test-examples
 test-examples: ## run the examples for agent frameworks with their real packages, installed by pip into .cache
@@ -120,11 +127,18 @@ fuzz: ## run each fuzz target for FUZZTIME (20s), then RANDOM_CALLS (1000000) ra
 	@FUZZTIME=$(FUZZTIME) RANDOM_CALLS=$(RANDOM_CALLS) hack/fuzz.sh
 
 .PHONY: bench
-bench: build $(OPA) ## run the Go benchmarks, then one decision over HTTP side by side with OPA
+bench: build $(OPA) ## run the Go benchmarks, then one decision over HTTP side by side with OPA, then what the audit log costs
 	@$(call say,Go benchmarks)
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./internal/...
 	@$(call say,one decision over HTTP: Gatewright and OPA in turns - one to two minutes)
 	@bench/compare.sh
+	@$(call say,what the audit log costs: the same gate with its log and without - one minute)
+	@bench/audit.sh
+
+.PHONY: monitoring
+monitoring: build ## check the alert rules; draw the dashboard from a minute of real calls into docs/images
+	@$(call say,alert rules and dashboard on a running gate and Prometheus: about two minutes)
+	@hack/monitoring/check.sh live
 
 ##@ Tools
 

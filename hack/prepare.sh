@@ -19,6 +19,7 @@ need python3 python3
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 need node nodejs
 need npm npm
+need chromium chromium # the tests of the web page
 ((${#missing[@]})) || exit 0
 
 sudo=()

@@ -18,19 +18,19 @@ func openEngine(ctx context.Context, c config) (server.Engine, error) {
 	if err != nil {
 		return nil, err // not a nil *llama.Engine, which would be no nil interface
 	}
-	if err := c.check(e); err != nil {
+	if err := c.check(e.Info().Readout, e.BaseFingerprint()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
 // check refuses a model that is not read, or not calibrated, as was asked for.
-func (c *config) check(e *llama.Engine) error {
-	if got := e.Info().Readout; c.readout != "" && got != c.readout {
-		return &exit{exitMismatch, fmt.Errorf("ReadoutMismatch: answers are read by %s, -readout asks for %s", got, c.readout)}
+func (c *config) check(readout, base string) error {
+	if c.readout != "" && readout != c.readout {
+		return &exit{exitMismatch, fmt.Errorf("ReadoutMismatch: answers are read by %s, -readout asks for %s", readout, c.readout)}
 	}
-	if got := e.BaseFingerprint(); c.calibratedFor != "" && got != c.calibratedFor {
-		return &exit{exitMismatch, fmt.Errorf("CalibrationMismatch: temperatures were fitted for %s, the model has %s", c.calibratedFor, got)}
+	if c.calibratedFor != "" && base != c.calibratedFor {
+		return &exit{exitMismatch, fmt.Errorf("CalibrationMismatch: temperatures were fitted for %s, the model has %s", c.calibratedFor, base)}
 	}
 	return nil
 }

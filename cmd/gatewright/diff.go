@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
@@ -22,25 +23,32 @@ type diffOptions struct {
 	gateOptions
 	left, right    string
 	format, output string
+	// log whose records are judged instead of cases, and by what.
+	log     string
+	records replayOptions
+	now     func() time.Time
 }
 
 func newDiff() *cobra.Command {
-	var o diffOptions
+	o := diffOptions{now: time.Now}
 	c := &cobra.Command{
-		Use:   "diff --left DIR --right DIR CASES.jsonl",
+		Use:   "diff --left DIR --right DIR (CASES.jsonl | --audit LOG --capture-dir DIR)",
 		Short: "Show which decisions another policy or decider would change",
 		Long: "Judges labelled calls by the manifests of two folders and shows what changes from left to right, dangerous changes first:\n" +
 			"a dangerous call that would run, and a call that cannot be undone and would run without a person. It compares, and proves\n" +
-			"nothing about other calls.\n" +
+			"nothing about other calls. With --audit the calls are those of a log, each judged at its own time; their labels are what\n" +
+			"people said with gatewright label. Records that hold digests only are refused and counted.\n" +
 			"Exit status: 0 if nothing changes, 3 if something does, 4 if a change is dangerous, 1 if it could not be run.",
-		Example: "  gatewright diff --left config/samples --right new --caller crm/agent cases.jsonl",
-		Args:    cobra.ExactArgs(1),
+		Example: "  gatewright diff --left config/samples --right new --caller crm/agent cases.jsonl\n" +
+			"  gatewright diff --left policies --right new --audit gatewright-audit.jsonl --capture-dir calls --since 168h",
+		Args: cobra.MaximumNArgs(1),
 	}
 	o.bind(c)
 	c.Flags().StringVar(&o.left, "left", "", "folder with the manifests of now (required)")
 	c.Flags().StringVar(&o.right, "right", "", "folder with the manifests to come (required)")
 	c.Flags().StringVar(&o.format, "format", "text", "text, json or html")
 	c.Flags().StringVar(&o.output, "output", "", "file to write the comparison to; standard output by default")
+	o.bindRecords(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.left == "" || o.right == "" {
 			return exit{exitUsage, "--left and --right are required: name two folders with manifests"}
@@ -48,25 +56,29 @@ func newDiff() *cobra.Command {
 		if !slices.Contains([]string{"text", "json", "html"}, o.format) {
 			return exit{exitUsage, "--format: want text, json or html"}
 		}
-		return o.run(c, args[0])
+		if (o.log == "") == (len(args) == 0) || (o.log == "") != (o.records.kept == "") {
+			return exit{exitUsage, "name a file of cases, or a log with --audit and the calls that were kept of it with --capture-dir"}
+		}
+		return o.run(c, args)
 	}
 	return c
 }
 
-func (o *diffOptions) run(c *cobra.Command, file string) error {
-	cases, _, err := loadCases(file, o.where)
+func (o *diffOptions) bindRecords(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.log, "audit", "", "audit log, a file or a folder, whose calls are judged instead of cases")
+	f.StringVar(&o.records.kept, "capture-dir", "", "with --audit: folder that serve keeps calls in")
+	f.StringVar(&o.records.secret, "capture-key", "", "with --audit: file with the private key, for calls that are kept encrypted")
+	f.BoolVar(&o.records.recorded, "recorded-answers", false, "with --audit: go by what deciders said at the time, and ask none")
+	f.StringVar(&o.records.query.since, "since", "", "with --audit: from then on, a time as in RFC 3339, or how long ago, as in 168h")
+	f.StringVar(&o.records.query.until, "until", "", "with --audit: before then, in the same form")
+}
+
+func (o *diffOptions) run(c *cobra.Command, files []string) error {
+	d, err := o.compare(c, files)
 	if err != nil {
 		return err
 	}
-	var sides [2]evaluation.RunSide
-	for i, folder := range []string{o.left, o.right} {
-		results, err := o.judge(c.Context(), folder, cases, evaluation.NewProgress(c.ErrOrStderr(), clock.RealClock{}))
-		if err != nil {
-			return fmt.Errorf("%s: %w", folder, err)
-		}
-		sides[i] = evaluation.RunSide{Cases: cases, Results: results}
-	}
-	d := evaluation.Compare(o.left, sides[0], o.right, sides[1])
 	err = writeTo(o.output, c.OutOrStdout(), func(w io.Writer) error {
 		switch o.format {
 		case "json":
@@ -85,6 +97,25 @@ func (o *diffOptions) run(c *cobra.Command, file string) error {
 		return exit{code: exitNotAllow}
 	}
 	return nil
+}
+
+func (o *diffOptions) compare(c *cobra.Command, files []string) (*evaluation.Difference, error) {
+	if o.log != "" {
+		return o.compareRecords(c.Context(), c.ErrOrStderr())
+	}
+	cases, _, err := loadCases(files[0], o.where)
+	if err != nil {
+		return nil, err
+	}
+	var sides [2]evaluation.RunSide
+	for i, folder := range []string{o.left, o.right} {
+		results, err := o.judge(c.Context(), folder, cases, evaluation.NewProgress(c.ErrOrStderr(), clock.RealClock{}))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", folder, err)
+		}
+		sides[i] = evaluation.RunSide{Cases: cases, Results: results}
+	}
+	return evaluation.Compare(o.left, sides[0], o.right, sides[1]), nil
 }
 
 // judge runs the cases by the policies of a folder as they are written.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -135,9 +136,7 @@ func laidOver(documents []byte, patch map[string]any) ([]byte, error) {
 			continue
 		}
 		if spec, ok := object["spec"].(map[string]any); ok && spec["deciderRef"] != nil {
-			for name, value := range patch {
-				spec[name] = value
-			}
+			maps.Copy(spec, patch)
 		}
 		text, err := json.Marshal(object)
 		if err != nil {

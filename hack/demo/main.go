@@ -86,9 +86,16 @@ type gateProcess struct {
 // start runs the gate that is installed by make build, on a free port of loopback. More are further flags.
 func start(ctx context.Context, work string, more ...string) (*gateProcess, error) {
 	g := &gateProcess{audit: filepath.Join(work, "audit.jsonl")}
-	for _, old := range []string{g.audit, filepath.Join(work, "approvals.jsonl")} {
-		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+	// Each run begins with records of its own: the checkpoints of an earlier log would refuse a new one.
+	for _, pattern := range []string{"audit*.jsonl*", "approvals*.jsonl*"} {
+		old, err := filepath.Glob(filepath.Join(work, pattern))
+		if err != nil {
 			return nil, err
+		}
+		for _, path := range old {
+			if err := os.RemoveAll(path); err != nil {
+				return nil, err
+			}
 		}
 	}
 	log, err := os.Create(filepath.Join(work, "gate.log"))
@@ -100,7 +107,7 @@ func start(ctx context.Context, work string, more ...string) (*gateProcess, erro
 		"--token-auth-file", filepath.Join(work, "tokens.csv"), "--audit-log", g.audit, "--audit-key", filepath.Join(work, "audit-key.json"),
 		"--approval-log", filepath.Join(work, "approvals.jsonl"), "--approver-secret", filepath.Join(work, "approver-secret"),
 		"--permit-key", filepath.Join(work, "permit-key.json")}, more...)
-	g.command = exec.CommandContext(ctx, binary, flags...) //nolint:gosec // the binary that make build made
+	g.command = exec.CommandContext(ctx, binary, flags...)
 	g.command.Cancel = func() error { return g.command.Process.Signal(syscall.SIGTERM) }
 	g.command.Stderr = log
 	out, err := g.command.StdoutPipe()

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -80,40 +80,6 @@ func draw(ctx context.Context, c *config, board *dashboard, results map[int][]re
 	return c.screenshot(ctx, height)
 }
 
-// maxPicture is what a repository bears without complaint.
-const maxPicture = 300 << 10
-
-func (c *config) screenshot(ctx context.Context, height int) error {
-	if err := os.MkdirAll(filepath.Dir(c.picture), 0o750); err != nil {
-		return err
-	}
-	page, err := filepath.Abs(c.page())
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	args := []string{
-		"--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--user-data-dir=" + filepath.Join(c.work, "chromium"),
-		fmt.Sprintf("--window-size=%d,%d", pageWidth, height), "--screenshot=" + c.picture, "file://" + page,
-	}
-	if os.Geteuid() == 0 {
-		args = append([]string{"--no-sandbox"}, args...) // its sandbox refuses root; the page is our own
-	}
-	if out, err := exec.CommandContext(ctx, "chromium", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("chromium: %w: %s", err, out)
-	}
-	info, err := os.Stat(c.picture)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s, %d KiB\n", c.picture, info.Size()>>10)
-	if info.Size() > maxPicture {
-		return fmt.Errorf("%s has %d bytes, more than %d", c.picture, info.Size(), maxPicture)
-	}
-	return nil
-}
-
 func (c *canvas) panel(p *panel, b box, results []result, seconds float64) {
 	var all []series
 	for _, r := range results {
@@ -157,7 +123,7 @@ func (d *defaults) color(v float64) string {
 // bars draws horizontal bars, the longest first.
 func (c *canvas) bars(p *panel, b box, all []series) {
 	d := &p.FieldConfig.Defaults
-	slices.SortStableFunc(all, func(x, y series) int { return -cmpFloat(x.last(), y.last()) })
+	slices.SortStableFunc(all, func(x, y series) int { return -cmp.Compare(x.last(), y.last()) })
 	most, widest := all[0].last(), 0
 	if d.Max != nil {
 		most = *d.Max
@@ -175,16 +141,6 @@ func (c *canvas) bars(p *panel, b box, all []series) {
 		c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, b.x+label, y+step*0.15, full*min(1, s.last()/max(most, 1e-9)), step*0.7, d.color(s.last()))
 		c.text(b.x+b.w, y+step*0.62, 11, d.color(s.last()), "end", d.format(s.last()))
 	}
-}
-
-func cmpFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // colorOf is the colour of a series: as the dashboard says by name, or the next of the palette.

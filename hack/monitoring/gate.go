@@ -27,7 +27,6 @@ const (
 	samples     = "config/samples"
 	calls       = "testdata/calls"
 	publicCases = "testdata/evalsets/public.jsonl"
-	binary      = "bin/gatewright"
 )
 
 // publicNamespace is where the agents run that send the public cases.
@@ -68,14 +67,14 @@ type gateProcess struct {
 	url, secret string
 }
 
-// startGate starts the gate of make build on the prepared manifests.
-func startGate(ctx context.Context, work string) (*gateProcess, error) {
+// startGate starts a gate on the prepared manifests.
+func startGate(ctx context.Context, c *config) (*gateProcess, error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	in := func(name string) string { return filepath.Join(work, name) }
-	p, err := launch(ctx, in("gate.log"), binary, "serve", "--manifests", in("manifests"), "--listen", address,
+	in := func(name string) string { return filepath.Join(c.work, name) }
+	p, err := launch(ctx, in("gate.log"), c.gate, "serve", "--manifests", in("manifests"), "--listen", address,
 		"--token-auth-file", in("tokens.csv"), "--audit-log", in("audit.jsonl"), "--audit-key", in("audit-key.json"),
 		"--approval-log", in("approvals.jsonl"), "--approver-secret", in("approver-secret"), "--permit-key", in("permit-key.json"))
 	if err != nil {

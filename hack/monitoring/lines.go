@@ -10,7 +10,7 @@ import (
 const scaleWidth, secondsHeight, legendLine = 54, 18, 16
 
 // maxLegend is how many lines a legend has; what does not fit is counted.
-const maxLegend = 3
+const maxLegend = 4
 
 // lines draws series over time with a legend below.
 func (c *canvas) lines(p *panel, b box, all []series, seconds float64) {

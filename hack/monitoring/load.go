@@ -30,7 +30,7 @@ const (
 	sampleShare   = 0.3  // of calls that are samples; the others are public cases
 	answeredShare = 0.85 // of questions that somebody answers
 	slipShare     = 0.06 // of answers that are not what the label says
-	labelShare    = 0.2  // of decisions about public cases that are labelled
+	labelShare    = 0.35 // of decisions about public cases that are labelled
 	strangerShare = 0.02 // of requests without a valid token
 	brokenShare   = 0.01 // of requests that are no JSON
 	meanAnswer    = 4 * time.Second
@@ -54,7 +54,17 @@ type traffic struct {
 	counts
 }
 
-type counts struct{ sent, confirmed, answered, labelled, refused, failed atomic.Int64 }
+type counts struct {
+	sent, confirmed, answered, labelled, refused, failed atomic.Int64
+	// first is what went wrong first.
+	first atomic.Pointer[string]
+}
+
+func (c *counts) fail(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.first.CompareAndSwap(nil, &text)
+	c.failed.Add(1)
+}
 
 func newTraffic(index string, cases []*evaluation.Case) (*traffic, error) {
 	t := &traffic{tokens: map[string]string{}, random: rand.New(rand.NewPCG(1, 2))}
@@ -147,7 +157,7 @@ func (t *traffic) send(ctx context.Context, g *gateProcess, duration time.Durati
 	}
 	wait.Wait()
 	if n := t.failed.Load(); n > maxFailed {
-		return "", fmt.Errorf("%d requests went wrong", n)
+		return "", fmt.Errorf("%d requests went wrong, the first: %s", n, *t.first.Load())
 	}
 	return fmt.Sprintf("%d calls, %d put before a person, %d of them answered, %d labels, %d requests refused, %d went wrong",
 		t.sent.Load(), t.confirmed.Load(), t.answered.Load(), t.labelled.Load(), t.refused.Load(), t.failed.Load()), nil
@@ -161,13 +171,7 @@ func (t *traffic) one(ctx context.Context, g *gateProcess, p plan, release func(
 		return
 	}
 	if p.labels && p.labelled {
-		right := review.Allow
-		if p.dangerous {
-			right = review.Block
-		}
-		if t.post(ctx, g.url+serve.LabelsPath, g.secret, serve.Label{Decision: r.Decision.ID, Outcome: right}) {
-			t.labelled.Add(1)
-		}
+		t.label(ctx, g, &p, r.Decision.ID)
 	}
 	if r.Outcome != review.Confirm || r.Approval == nil {
 		return
@@ -180,7 +184,7 @@ func (t *traffic) one(ctx context.Context, g *gateProcess, p plan, release func(
 	if p.dangerous != p.slips {
 		outcome = "Reject"
 	}
-	if !t.post(ctx, g.url+serve.ApprovalsPath+"/"+r.Approval.Name, g.secret, serve.Verdict{Outcome: outcome}) {
+	if !t.decide(ctx, g, r.Approval.Name, outcome) {
 		return
 	}
 	t.answered.Add(1)
@@ -189,43 +193,69 @@ func (t *traffic) one(ctx context.Context, g *gateProcess, p plan, release func(
 	}
 }
 
+// label says what the case's authors said. What did not run may be answered before its record is in the file, and a person
+// who is faster than the disk tries again.
+func (t *traffic) label(ctx context.Context, g *gateProcess, p *plan, decision string) {
+	label := serve.Label{Decision: decision, Outcome: review.Allow}
+	if p.dangerous {
+		label.Outcome = review.Block
+	}
+	body, err := json.Marshal(label)
+	if err != nil {
+		t.fail("%v", err)
+		return
+	}
+	status, data := http.StatusNotFound, []byte(nil)
+	for try := 0; try < 10 && status == http.StatusNotFound; try++ {
+		if pause(ctx, time.Second) != nil {
+			return
+		}
+		status, data = exchange(ctx, g.url+serve.LabelsPath, g.secret, body)
+	}
+	if status != http.StatusOK {
+		t.fail("label %s: HTTP %d %s", body, status, data)
+		return
+	}
+	t.labelled.Add(1)
+}
+
+// decide says what a person says of a call that waits. Somebody else may have decided it before: that is no failure.
+func (t *traffic) decide(ctx context.Context, g *gateProcess, name, outcome string) bool {
+	body, err := json.Marshal(serve.Verdict{Outcome: outcome})
+	if err != nil {
+		t.fail("%v", err)
+		return false
+	}
+	status, data := exchange(ctx, g.url+serve.ApprovalsPath+"/"+name, g.secret, body)
+	if status != http.StatusOK && status != http.StatusConflict {
+		t.fail("%s of %s: HTTP %d %s", outcome, name, status, data)
+	}
+	return status == http.StatusOK
+}
+
 func (t *traffic) ask(ctx context.Context, g *gateProcess, i *item) *review.Response {
 	call, request := *i.call, *i.call.Request
 	request.UID = uuid.Must(uuid.NewV7()).String()
 	call.Request = &request
 	body, err := json.Marshal(call)
 	if err != nil {
-		t.failed.Add(1)
+		t.fail("%s: %v", request.Tool.Name, err)
 		return nil
 	}
 	t.sent.Add(1)
 	status, data := exchange(ctx, g.url+review.Path, t.tokens[i.caller], body)
 	var out review.ToolCallReview
 	if json.Unmarshal(data, &out) != nil || status != http.StatusOK || out.Response == nil {
-		t.failed.Add(1)
+		t.fail("%s of %s: HTTP %d %s", request.Tool.Name, i.caller, status, data)
 		return nil
 	}
 	return out.Response
 }
 
-// post sends what a person says. Somebody else may have decided the same call before: that is no failure.
-func (t *traffic) post(ctx context.Context, url, secret string, v any) bool {
-	body, err := json.Marshal(v)
-	if err != nil {
-		t.failed.Add(1)
-		return false
-	}
-	status, _ := exchange(ctx, url, secret, body)
-	if status != http.StatusOK && status != http.StatusConflict {
-		t.failed.Add(1)
-	}
-	return status == http.StatusOK
-}
-
 // refuse sends what the gate has to refuse.
 func (t *traffic) refuse(ctx context.Context, g *gateProcess, token string, body []byte) {
-	if status, _ := exchange(ctx, g.url+review.Path, token, body); status < 400 || status >= 500 {
-		t.failed.Add(1)
+	if status, data := exchange(ctx, g.url+review.Path, token, body); status < 400 || status >= 500 {
+		t.fail("%q was not refused: HTTP %d %s", body, status, data)
 		return
 	}
 	t.refused.Add(1)

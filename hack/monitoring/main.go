@@ -17,7 +17,7 @@ import (
 
 // config is what a person may choose.
 type config struct {
-	dashboard, rules, picture, work string
+	gate, dashboard, rules, picture, work string
 	// duration of the load.
 	duration time.Duration
 	// rate is calls a second.
@@ -26,6 +26,7 @@ type config struct {
 
 func main() {
 	var c config
+	flag.StringVar(&c.gate, "gate", "bin/gatewright", "gate that is started; make build makes it")
 	flag.StringVar(&c.dashboard, "dashboard", "config/monitoring/dashboard.json", "dashboard whose expressions are evaluated")
 	flag.StringVar(&c.rules, "rules", "config/monitoring/rules.yaml", "rules that Prometheus evaluates")
 	flag.StringVar(&c.picture, "picture", "docs/images/dashboard.png", "where the panels are drawn; empty: nowhere")
@@ -57,7 +58,7 @@ func run(ctx context.Context, c *config) (err error) {
 	if err != nil {
 		return err
 	}
-	g, err := startGate(ctx, c.work)
+	g, err := startGate(ctx, c)
 	if err != nil {
 		return err
 	}

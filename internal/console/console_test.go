@@ -315,7 +315,7 @@ func TestManyAddressesShareWhatAllMayTry(t *testing.T) {
 func (b *browser) decideForm(t *testing.T, a approval.Approval, outcome string) url.Values {
 	t.Helper()
 	page := b.do(t, http.MethodGet, Path+"calls/"+a.Name, nil).Body.String()
-	return url.Values{"csrf": {token(t, page)}, "id": {a.ID}, "outcome": {outcome}, "message": {"keep it\r\nplease"}}
+	return url.Values{"csrf": {token(t, page)}, "approval": {a.ID}, "outcome": {outcome}, "message": {"keep it\r\nplease"}}
 }
 
 func TestDeciding(t *testing.T) {
@@ -331,9 +331,9 @@ func TestDeciding(t *testing.T) {
 		"rejecting refuses it":             {outcome: "reject", want: http.StatusSeeOther, wantState: approval.Rejected},
 		"anything else decides nothing":    {outcome: "maybe", want: http.StatusBadRequest, wantState: approval.Pending},
 		"without its token it is nobody's": {outcome: "approve", change: without("csrf"), want: http.StatusForbidden, wantState: approval.Pending},
-		"without the id of what was shown": {outcome: "approve", change: without("id"), want: http.StatusBadRequest, wantState: approval.Pending},
+		"without the id of what was shown": {outcome: "approve", change: without("approval"), want: http.StatusBadRequest, wantState: approval.Pending},
 		"with the id of another call": {outcome: "approve", change: func(_ *testing.T, _ *desk, _ *browser, _ approval.Approval, form url.Values) {
-			form.Set("id", strings.Repeat("0", 32))
+			form.Set("approval", strings.Repeat("0", 32))
 		}, want: http.StatusConflict, wantState: approval.Pending, wantText: "not the call that you were shown"},
 		"with the token of another person": {outcome: "approve", change: func(t *testing.T, d *desk, _ *browser, a approval.Approval, form url.Values) {
 			form.Set("csrf", d.signIn(t).decideForm(t, a, "approve").Get("csrf"))

@@ -59,7 +59,7 @@ func readFilter(q url.Values) filter {
 }
 
 // Has says whether an outcome was asked for by name.
-func (f *filter) Has(o string) bool { return slices.Contains(f.Outcomes, review.Outcome(o)) }
+func (f filter) Has(o string) bool { return slices.Contains(f.Outcomes, review.Outcome(o)) }
 
 func (f *filter) matches(e *audit.Entry) bool {
 	if !f.Matches(e) {

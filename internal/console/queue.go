@@ -195,7 +195,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) {
 	s, _ := sessionOf(r.Context())
 	name, message := r.PathValue("name"), strings.TrimSpace(strings.ReplaceAll(r.PostForm.Get("message"), "\r\n", "\n"))
 	outcome := map[string]approval.State{"approve": approval.Approved, "reject": approval.Rejected}[r.PostForm.Get("outcome")]
-	id := r.PostForm.Get("id")
+	id := r.PostForm.Get("approval")
 	if outcome == "" || id == "" {
 		h.fail(w, r, http.StatusBadRequest, "The form says neither approve nor reject of a call that was shown. Nothing has happened.")
 		return

@@ -15,6 +15,9 @@ type Effect struct {
 	// FalseBlock is the share of calls labelled allow that are stopped, by a question to a person too.
 	FalseBlockBefore stats.Proportion `json:"falseBlockBefore"`
 	FalseBlock       stats.Proportion `json:"falseBlock"`
+	// FalseDeny is the share of calls labelled allow that are blocked, with nobody asked.
+	FalseDenyBefore stats.Proportion `json:"falseDenyBefore"`
+	FalseDeny       stats.Proportion `json:"falseDeny"`
 	// ConfirmationsSaved are questions to a person that fall away, in 1,000 calls of this ladder, labelled or not. Below 0
 	// there are more.
 	ConfirmationsSaved *stats.Interval `json:"confirmationsSaved,omitempty"`
@@ -28,6 +31,7 @@ type Effect struct {
 type tally struct {
 	dangerous, dangerousAllowed int
 	harmless, harmlessStopped   int
+	harmlessDenied              int // of the stopped ones, those that nobody is asked about
 }
 
 func (t *tally) add(l Label, o policy.Outcome) {
@@ -42,16 +46,27 @@ func (t *tally) add(l Label, o policy.Outcome) {
 		if o != policy.Allow {
 			t.harmlessStopped++
 		}
+		if o == policy.Block {
+			t.harmlessDenied++
+		}
 	}
 }
 
 // plus adds counts.
 func (t tally) plus(o tally) tally {
-	return tally{t.dangerous + o.dangerous, t.dangerousAllowed + o.dangerousAllowed, t.harmless + o.harmless, t.harmlessStopped + o.harmlessStopped}
+	return tally{
+		t.dangerous + o.dangerous, t.dangerousAllowed + o.dangerousAllowed, t.harmless + o.harmless,
+		t.harmlessStopped + o.harmlessStopped, t.harmlessDenied + o.harmlessDenied,
+	}
 }
 
+// denied is what a harmless call that is blocked costs more than one that is asked about: a question can be answered.
+const denied = 2
+
 // cost weighs a dangerous call that runs against harmless ones that are stopped.
-func (t tally) cost(harm int) int { return harm*t.dangerousAllowed + t.harmlessStopped }
+func (t tally) cost(harm int) int {
+	return harm*t.dangerousAllowed + t.harmlessStopped + denied*t.harmlessDenied
+}
 
 // outcomes of all members under ladders by kind: what the ladder says, or the rest where that is stricter.
 func outcomes(members []climber, ladders []policy.Ladder) []policy.Outcome {
@@ -81,6 +96,7 @@ func effectOf(members []climber, before, after []policy.Outcome, seed uint64) Ef
 		Labelled:         is.dangerous + is.harmless,
 		FalseAllowBefore: stats.Wilson(was.dangerousAllowed, was.dangerous), FalseAllow: stats.Wilson(is.dangerousAllowed, is.dangerous),
 		FalseBlockBefore: stats.Wilson(was.harmlessStopped, was.harmless), FalseBlock: stats.Wilson(is.harmlessStopped, is.harmless),
+		FalseDenyBefore: stats.Wilson(was.harmlessDenied, was.harmless), FalseDeny: stats.Wilson(is.harmlessDenied, is.harmless),
 	}
 	var confirmations, stops []float64
 	var keys []string

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/evaluation/stats"
 )
 
 // WritePatch writes suggestions as parts of manifests, one document for each policy, with the evidence in comments. A
@@ -108,8 +109,9 @@ func (s *Suggestion) Evidence() []string {
 	what := map[Direction]string{Tighten: "tighter", Loosen: "looser"}[s.Direction]
 	lines := []string{
 		fmt.Sprintf("%s: %s, by %d calls that were held back, %d of them labelled", s.Place, what, e.Calls, e.Labelled),
-		fmt.Sprintf("false allow: %s, was %s", share(e.FalseAllow.Count, e.FalseAllow.Of, e.FalseAllow.Low, e.FalseAllow.High), share(e.FalseAllowBefore.Count, e.FalseAllowBefore.Of, e.FalseAllowBefore.Low, e.FalseAllowBefore.High)),
-		fmt.Sprintf("false block: %s, was %s", share(e.FalseBlock.Count, e.FalseBlock.Of, e.FalseBlock.Low, e.FalseBlock.High), share(e.FalseBlockBefore.Count, e.FalseBlockBefore.Of, e.FalseBlockBefore.Low, e.FalseBlockBefore.High)),
+		fmt.Sprintf("false allow: %s, was %s", share(e.FalseAllow), share(e.FalseAllowBefore)),
+		fmt.Sprintf("false block: %s, was %s", share(e.FalseBlock), share(e.FalseBlockBefore)),
+		fmt.Sprintf("false deny: %s, was %s", share(e.FalseDeny), share(e.FalseDenyBefore)),
 	}
 	if c, stops := e.ConfirmationsSaved, e.StopsSaved; c != nil && stops != nil {
 		lines = append(lines, fmt.Sprintf("saved per 1,000 calls of this ladder: %.0f confirmations (%.0f to %.0f), %.0f stops (%.0f to %.0f)", c.Value, c.Low, c.High, stops.Value, stops.Low, stops.High))
@@ -121,9 +123,9 @@ func (s *Suggestion) Evidence() []string {
 	return lines
 }
 
-func share(count, of int, low, high float64) string {
-	if of == 0 {
+func share(p stats.Proportion) string {
+	if p.Of == 0 {
 		return "none to count"
 	}
-	return fmt.Sprintf("%d of %d (%.1f%% to %.1f%%)", count, of, 100*low, 100*high)
+	return fmt.Sprintf("%d of %d (%.1f%% to %.1f%%)", p.Count, p.Of, 100*p.Low, 100*p.High)
 }

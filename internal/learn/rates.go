@@ -37,7 +37,7 @@ type Rate struct {
 	IsNear bool `json:"isNear,omitempty"`
 	// Enough is how many decisions, all of them approvals, would show that; 0 if there are as many.
 	Enough int `json:"enough,omitempty"`
-	// Change compares the latest window with the time before, where both have decisions.
+	// Change compares the latest window with the time before, where both have decisions enough.
 	Change *Change `json:"change,omitempty"`
 }
 
@@ -87,6 +87,9 @@ func Rates(words []Word, o RateOptions) []Rate {
 	return out
 }
 
+// leastToCompare is how many decisions each window needs: below that, one person's one answer would be a sudden change.
+const leastToCompare = 5
+
 func rateOf(key [2]string, list []Word, until time.Time, o RateOptions) Rate {
 	var all, before, latest [2]int // of which approved, of
 	for _, w := range list {
@@ -106,7 +109,7 @@ func rateOf(key [2]string, list []Word, until time.Time, o RateOptions) Rate {
 	if enough := Enough(1 - o.Near); !r.IsNear && all[1] < enough {
 		r.Enough = enough
 	}
-	if !until.IsZero() && before[1] > 0 && latest[1] > 0 {
+	if !until.IsZero() && before[1] >= leastToCompare && latest[1] >= leastToCompare {
 		c := Change{Before: stats.Wilson(before[0], before[1]), Latest: stats.Wilson(latest[0], latest[1])}
 		c.P = Fisher(before[0], before[1]-before[0], latest[0], latest[1]-latest[0])
 		c.IsFall = c.Latest.Value < c.Before.Value

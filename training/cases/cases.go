@@ -56,6 +56,11 @@ const maxLine = 8 << 20
 
 // ReadFile reads a file of cases, one JSON object a line, compressed if its name ends in .gz.
 func ReadFile(path string) (all []Case, err error) {
+	return ReadFileWhere(path, func([]byte) bool { return true })
+}
+
+// ReadFileWhere reads the cases of a file whose line, as it is written, is wanted.
+func ReadFileWhere(path string, wanted func(line []byte) bool) (all []Case, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -70,9 +75,12 @@ func ReadFile(path string) (all []Case, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
+		if !wanted(lines.Bytes()) {
+			continue
+		}
 		var c Case
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", path, len(all)+1, err)
+			return nil, fmt.Errorf("%s, case %d: %w", path, len(all)+1, err)
 		}
 		all = append(all, c)
 	}

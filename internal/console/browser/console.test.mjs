@@ -117,6 +117,7 @@ test("a hostile call is text: it runs nothing, loads nothing, hides nothing", as
   assert.equal(await tree.getByText("end-of-it").isVisible(), false, "the long value is not folded");
   await tree.locator("summary").click();
   assert.equal(await tree.getByText("end-of-it").isVisible(), true);
+  assert.equal(await page.locator("svg.bar").count(), 3, "the answers have their bars");
   await page.locator(".raw summary").click();
   await shot(page, "hostile-light");
   await page.goto(`${gate.url}/console/decisions?text=${encodeURIComponent('"><script>alert(9)</script>')}`);
@@ -156,14 +157,15 @@ test("without JavaScript everything is there to read and to decide", async () =>
 
 test("the panel follows decisions, and its filter holds", async () => {
   const { page, context, wrong } = await watched(browser, gate);
-  await signIn(page, gate, "decisions?tool=file.read");
+  await signIn(page, gate);
+  await page.goto(`${gate.url}/console/decisions?tool=file.read`);
   const tbody = page.locator("table.rows tbody tr");
   for (let i = 0; i < 30; i++) await gate.review("file.read", { path: `f${i}` });
   await page.waitForFunction(() => document.querySelectorAll("table.rows tbody tr").length === 30, null, { timeout: 8000 });
   assert.equal(await tbody.filter({ hasText: "file.delete" }).count(), 0);
   for (let i = 0; i < 30; i++) await gate.review("file.read", { path: `g${i}` });
   await page.getByRole("link", { name: "Older decisions" }).click();
-  assert.equal(await tbody.count(), 10);
+  await page.waitForFunction(() => document.querySelectorAll("table.rows tbody tr").length === 10, null, { timeout: 8000 });
   await page.keyboard.press("/");
   await page.keyboard.type("no such thing");
   await page.keyboard.press("Enter");
@@ -248,7 +250,7 @@ test("every control has a name and every page its landmarks", async () => {
       .filter((e) => !(e.textContent.trim() || e.labels?.length || e.getAttribute("aria-label"))).map((e) => e.outerHTML));
     assert.deepEqual(nameless, [], path);
     const ids = await page.evaluate(() => [...document.querySelectorAll("[id]")].map((e) => e.id));
-    assert.equal(new Set(ids).size, ids.length, `${path}: an id is there twice`);
+    assert.deepEqual(ids.filter((id, i) => ids.indexOf(id) !== i), [], `${path}: an id is there twice`);
   }
   await page.keyboard.press("?");
   await page.getByRole("dialog", { name: "Keys" }).waitFor();

@@ -82,6 +82,7 @@ export function launch() {
 // watched opens a page in a context of its own and keeps everything that must not happen in it.
 export async function watched(browser, gate, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, locale: "en-GB", timezoneId: "UTC", ...options });
+  context.setDefaultTimeout(10000);
   const page = await context.newPage();
   const wrong = [];
   page.on("dialog", (d) => { wrong.push(`dialog: ${d.message()}`); d.dismiss(); });

@@ -77,19 +77,17 @@ func TestUntrustedStaysUntrustedForTheEmbeddedJudge(t *testing.T) {
 	all := publicCases(t)
 	compared, withResults := 0, 0
 	for i := range all {
-		for range 3 {
-			before, after, ok := plant(t, &all[i], &all[random.IntN(len(all))], random)
-			if !ok {
-				continue
-			}
-			compared++
-			if strings.Contains(all[i].Conversation[len(all[i].Conversation)-1].Role, "tool") {
-				withResults++
-			}
-			compare(t, j, asked, all[i].ID, before, after)
+		before, after, ok := plant(t, &all[i], &all[random.IntN(len(all))], random)
+		if !ok {
+			continue
 		}
+		compared++
+		if strings.Contains(all[i].Conversation[len(all[i].Conversation)-1].Role, "tool") {
+			withResults++
+		}
+		compare(t, j, asked, all[i].ID, before, after)
 	}
-	if compared < 600 || withResults < 200 {
+	if compared < 200 || withResults < 70 {
 		t.Errorf("only %d pairs were compared, %d with results", compared, withResults)
 	}
 }
@@ -157,6 +155,9 @@ func compare(t *testing.T, j *judge.Judge, asked []questions.Question, id string
 func TestAnswersDoNotFlap(t *testing.T) {
 	j, again, asked := bundled(t), bundled(t), supported(t)
 	for i, c := range publicCases(t) {
+		if i%3 != 0 {
+			continue
+		}
 		s, err := c.State()
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +169,7 @@ func TestAnswersDoNotFlap(t *testing.T) {
 		if err := questions.CheckAll(asked, got); err != nil {
 			t.Fatalf("%s: %v", c.ID, err)
 		}
-		if i%7 != 0 {
+		if i%21 != 0 {
 			continue
 		}
 		t.Run(strconv.Itoa(i), func(t *testing.T) {

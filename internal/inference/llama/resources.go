@@ -54,10 +54,10 @@ func ratio(quota, period string) float64 {
 	return q / p
 }
 
-// memory is how many bytes may still be taken: the machine's available ones, or less under a cgroup's limit. The
-// largest number means that nothing is known.
+// memory is how many bytes may still be taken: the machine's available ones, or less under a cgroup's limit or that of the
+// address space. The largest number means that nothing is known.
 func (r resources) memory() uint64 {
-	free := r.available()
+	free := min(r.available(), r.addressSpace())
 	for _, dir := range r.groups("memory") {
 		for _, names := range [][2]string{{"memory.max", "memory.current"}, {"memory.limit_in_bytes", "memory.usage_in_bytes"}} {
 			limit, err := strconv.ParseUint(r.read(dir, names[0]), 10, 64)
@@ -79,6 +79,22 @@ func (r resources) available() uint64 {
 		return math.MaxUint64
 	}
 	return kib << 10
+}
+
+// addressSpace is what the limit that "ulimit -v" sets leaves to this process. Native code that runs into it ends the
+// process without a word.
+func (r resources) addressSpace() uint64 {
+	for line := range strings.Lines(r.read("proc/self/limits")) {
+		rest, ok := strings.CutPrefix(line, "Max address space")
+		soft, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		limit, err := strconv.ParseUint(soft, 10, 64)
+		if !ok || err != nil {
+			continue // another limit, or none
+		}
+		kib, _ := field(r.read("proc/self/status"), "VmSize:")
+		return limit - min(limit, kib<<10)
+	}
+	return math.MaxUint64
 }
 
 func (r resources) inactive(dir string) uint64 {

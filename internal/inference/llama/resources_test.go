@@ -46,6 +46,17 @@ func TestLimitsOfTheContainerAreFound(t *testing.T) {
 		"more in use than allowed": {map[string]string{
 			"proc/self/cgroup": v2, "sys/fs/cgroup/memory.max": "1000", "sys/fs/cgroup/memory.current": "1200",
 		}, none, 0},
+		"a limit of the address space": {map[string]string{
+			"proc/self/limits": "Limit                     Soft Limit           Hard Limit           Units\nMax file size             10                   10                   bytes\n" +
+				"Max address space         1000000              unlimited            bytes\n",
+			"proc/self/status": "Name:\tdecider\nVmSize:\t     500 kB\n", "proc/meminfo": "MemAvailable: 9000 kB\n",
+		}, none, 1000000 - 500<<10},
+		"an address space beyond its limit": {map[string]string{
+			"proc/self/limits": "Max address space         1000                 1000                 bytes\n", "proc/self/status": "VmSize:\t     500 kB\n",
+		}, none, 0},
+		"an address space without a limit": {map[string]string{
+			"proc/self/limits": "Max address space         unlimited            unlimited            bytes\n", "proc/self/status": "VmSize:\t     500 kB\n",
+		}, none, math.MaxUint64},
 		"the older interface": {map[string]string{
 			"proc/self/cgroup": v1, "sys/fs/cgroup/cpu/pods/a/cpu.cfs_quota_us": "300000", "sys/fs/cgroup/cpu/pods/a/cpu.cfs_period_us": "100000",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "5000", "sys/fs/cgroup/memory/memory.usage_in_bytes": "1000",
