@@ -24,7 +24,7 @@ const (
 	exitOK            = 0
 	exitError         = 1  // something that has no code of its own
 	exitUsage         = 2  // flags or configuration file
-	exitFiles         = 3  // tokens or TLS files cannot be read
+	exitFiles         = 3  // tokens, TLS files or golden answers cannot be read, or an answer not written
 	exitHash          = 10 // the model file is not the pinned one
 	exitUnreadable    = 11 // the model file cannot be opened or read
 	exitNotGGUF       = 12
@@ -104,10 +104,14 @@ func codeOf(err error) int {
 		return code
 	}
 	if e, ok := errors.AsType[*server.GoldenError](err); ok {
-		if e.Missing {
+		switch {
+		case e.Missing:
 			return exitGoldenMissing
+		case e.File:
+			return exitFiles
+		default:
+			return exitGolden
 		}
-		return exitGolden
 	}
 	if _, ok := errors.AsType[*server.IntegrityError](err); ok {
 		return exitIntegrity

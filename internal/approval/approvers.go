@@ -50,7 +50,7 @@ type Channel string
 const (
 	// ChannelKubernetes is who is known to the API server; on one machine, who holds an approver's secret.
 	ChannelKubernetes Channel = "Kubernetes"
-	// ChannelOIDC is not open yet: no issuer can be named, so every decision through it is refused.
+	// ChannelOIDC is who holds a token of an issuer that the gate knows.
 	ChannelOIDC Channel = "OIDC"
 	// ChannelAttested is a front door that signs what its user says.
 	ChannelAttested Channel = "Attested"
@@ -64,6 +64,8 @@ type Approvers struct {
 	Channels []Channel `json:"channels"`
 	// Attestors are the front doors whose signature counts.
 	Attestors []Attestor `json:"attestors,omitempty"`
+	// Issuers are those whose users count. The gate has checked their tokens.
+	Issuers []string `json:"issuers,omitempty"`
 }
 
 // Attestor is a front door.
@@ -97,7 +99,10 @@ func (a Approvers) Check(id string, c *Call, d *Decision, now time.Time) error {
 			return ErrBadEvidence
 		}
 	case OIDC:
-		return ErrChannel
+		channel = ChannelOIDC
+		if !slices.Contains(a.Issuers, d.By.Issuer) {
+			return ErrChannel
+		}
 	default:
 		return ErrBadDecision
 	}

@@ -104,7 +104,7 @@ func (g *Gate) ignored(ctx context.Context, decision, name, reason string, err e
 func (d *decision) mayUse(ctx context.Context, a *approval.Approval) bool {
 	err := approval.ErrBadDecision
 	if a.Decision != nil && a.Decision.Outcome == approval.Approved {
-		err = approvers(d.judgement.Approvers()).Check(a.ID, &a.Call, a.Decision, d.in.request.Now)
+		err = d.gate.approvers(d.judgement.Approvers()).Check(a.ID, &a.Call, a.Decision, d.in.request.Now)
 	}
 	if err == nil {
 		return true
@@ -115,13 +115,16 @@ func (d *decision) mayUse(ctx context.Context, a *approval.Approval) bool {
 	return false
 }
 
-func approvers(p policy.Approvers) approval.Approvers {
+func (g *Gate) approvers(p policy.Approvers) approval.Approvers {
 	out := approval.Approvers{SelfApproval: p.SelfApproval}
 	for _, c := range p.Channels {
 		out.Channels = append(out.Channels, approval.Channel(c))
 	}
 	for _, a := range p.Attestors {
 		out.Attestors = append(out.Attestors, approval.Attestor{Name: a.Name, Key: a.PublicKey})
+	}
+	if slices.Contains(out.Channels, approval.ChannelOIDC) {
+		out.Issuers = g.options.ApproverIssuers
 	}
 	return out
 }

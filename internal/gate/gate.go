@@ -63,6 +63,9 @@ type Options struct {
 	Approvals Approvals
 	// Seals verifies every approval that Approvals gives: what is not sealed is ignored, whatever it says.
 	Seals Seals
+	// ApproverIssuers are those whose tokens are checked where approvals are decided. Where a policy opens the channel OIDC
+	// an approval counts only if it was decided by a user of one of them.
+	ApproverIssuers []string
 	// Permits signs permits. Without it a tool that requires one is Block, PermitUnavailable.
 	Permits Permits
 	// Cluster names what the gates that share their callers belong to. It keeps permits of two clusters apart.

@@ -370,6 +370,30 @@ func TestTheModelMayNotChangeBetweenTwoQuestions(t *testing.T) {
 	}
 }
 
+func TestAnOwnServerStatesItsFingerprint(t *testing.T) {
+	stated := "sha256:" + strings.Repeat("5a", 32)
+	for name, c := range map[string]struct {
+		reply, want string
+		reason      Reason
+	}{
+		"as it is":            {strings.Replace(goodNoul, `{"model"`, `{"fingerprint":"`+stated+`","model"`, 1), stated, ""},
+		"a reply without one": {goodNoul, "", ModelMismatch},
+		"of another shape":    {strings.Replace(goodNoul, `{"model"`, `{"fingerprint":"v1","model"`, 1), "", ModelMismatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := systemOne(t, newServer(t, replies(200, c.reply)), func(o *SystemOneOptions) { o.Own = true })
+			got, err := d.Decide(t.Context(), request(t, "asked"))
+			if got.Fingerprint != c.want || ReasonOf(err) != c.reason {
+				t.Errorf("got %q, %v", got.Fingerprint, err)
+			}
+		})
+	}
+	_, err := NewSystemOne(SystemOneOptions{Own: true, ServerOptions: ServerOptions{BaseURL: "http://localhost", Model: "m", Transport: transport(t), Fingerprint: stated}})
+	if err == nil {
+		t.Error("a pin beside a stated fingerprint was accepted")
+	}
+}
+
 func TestSystemOneOptions(t *testing.T) {
 	t.Run("an alias is asked for and the concrete model expected", func(t *testing.T) {
 		s := newServer(t, replies(200, goodNoul))

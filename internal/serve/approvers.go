@@ -137,23 +137,31 @@ type approverKey struct{}
 
 // approverOf says who has sent a request that guard let in.
 func approverOf(ctx context.Context) approval.Approver {
-	name, ok := ctx.Value(approverKey{}).(string)
+	who, ok := ctx.Value(approverKey{}).(approval.Approver)
 	if !ok {
-		name = soleApprover
+		return approval.Approver{Type: approval.LocalSecret, Name: soleApprover}
 	}
-	return approval.Approver{Type: approval.LocalSecret, Name: name}
+	return who
 }
 
-// guard lets in who holds a secret. No browser sends it by itself, so a page of another site cannot decide.
+// holder names who holds a secret, or a token of the issuer that this gate knows.
+func (d *desk) holder(secret string) (approval.Approver, bool) {
+	if name, ok := d.approvers.find(secret); ok {
+		return approval.Approver{Type: approval.LocalSecret, Name: name}, true
+	}
+	return d.tokens.approver(secret)
+}
+
+// guard lets in who holds a secret or a token. No browser sends it by itself, so a page of another site cannot decide.
 func (d *desk) guard(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		name, known := d.approvers.find(token)
+		secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		who, known := d.holder(secret)
 		if !ok || !known {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "Unauthorized", "send the approver's secret as a bearer token; a caller's token does not do")
 			return
 		}
-		h(w, r.WithContext(context.WithValue(r.Context(), approverKey{}, name)))
+		h(w, r.WithContext(context.WithValue(r.Context(), approverKey{}, who)))
 	}
 }

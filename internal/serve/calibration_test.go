@@ -52,7 +52,7 @@ func TestTemperaturesAreAppliedToTheirFingerprintAlone(t *testing.T) {
 		"without temperatures":                      {"", base, "", ""},
 		"thresholds set without, temperatures with": {base, base, "DeciderMismatch", ""},
 		"thresholds set with temperatures":          {base, hot, "", ""},
-		"temperatures of another decider":           {"sha256:other", base, "DeciderUnavailable", "its temperatures were fitted for another one"},
+		"temperatures of another decider":           {"sha256:other", base, "DeciderNotFound", "its temperatures were fitted for another one"},
 	}
 	answers := map[string]float64{}
 	for name, test := range tests {

@@ -30,6 +30,8 @@ const ApprovalsPath = "/v1alpha1/approvals"
 // desk is where a person decides. Its secrets are its own: no token of a caller opens it.
 type desk struct {
 	approvers approvers
+	// tokens tells approvers by tokens of an issuer; nil: none does.
+	tokens    *tokenVerifier
 	approvals approval.Store
 	// keys publishes the public keys of permits, for tool servers.
 	keys http.Handler

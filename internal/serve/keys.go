@@ -32,13 +32,16 @@ func ringFile(flag string, r *keyring.Ring) *keyFile {
 }
 
 // keyFiles are all files of keys that this gate has.
-func keyFiles(seals *approval.Seals, permits *permit.Keys, r *records) []*keyFile {
+func keyFiles(seals *approval.Seals, permits *permit.Keys, r *records, tokens *tokenVerifier) []*keyFile {
 	out := []*keyFile{ringFile("seal-key", seals.Keys()), ringFile("permit-key", permits.Ring())}
 	if k := r.keys; k != nil {
 		out = append(out, &keyFile{flag: "audit-key", path: k.Path(), reload: k.Reload, ids: func() []string { return []string{k.KID()} }})
 	}
 	if s := r.capture; s != nil && s.Recipient() != "" {
 		out = append(out, &keyFile{flag: "capture-key", path: r.captureKey, reload: s.Reload, ids: func() []string { return []string{s.Recipient()} }})
+	}
+	if tokens != nil {
+		out = append(out, &keyFile{flag: "approver-jwks", path: tokens.config.KeyFile, reload: tokens.reload, ids: tokens.ids})
 	}
 	return out
 }

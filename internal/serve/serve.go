@@ -48,6 +48,8 @@ type Config struct {
 	PermitKey string
 	// ApproverSecret is a file with the secret by which a person decides approvals. It is made if it is not there.
 	ApproverSecret string
+	// ApproverTokens says whose tokens decide approvals too.
+	ApproverTokens OIDCConfig
 	// ShutdownDelay is how long the gate, told to end, is not ready and still answers. 0 on one machine; behind a load
 	// balancer, as long as that takes to notice.
 	ShutdownDelay time.Duration
@@ -74,6 +76,7 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in; none for no file, with another --audit-sink")
 	c.Audit.bindFlags(f)
 	c.Llama.bindFlags(f)
+	c.ApproverTokens.bindFlags(f)
 	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
 	f.StringVar(&c.SealKey, "seal-key", "", "file with the keys that approvals are sealed with; made, readable by its owner only, if it is not there (default: the approval log's name with .seal-key.json)")
 	f.StringVar(&c.PermitKey, "permit-key", "gatewright-permit-key.json", "file with the keys that permits are signed with; made, readable by its owner only, if it is not there")
@@ -96,7 +99,7 @@ func (c *Config) Validate() error {
 	if _, err := parseCaller(c.Caller); c.TokenFile == "" && err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, c.validateAudit())...)
+	return errors.Join(append(errs, c.ApproverTokens.validate(), c.validateAudit())...)
 }
 
 func parseCaller(s string) (policy.Caller, error) {
@@ -155,7 +158,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	g, err := gate.New(gate.Options{
-		Identify: identify, Recorder: records, Capture: records.capturer(), Approvals: approvals, Seals: seals, Permits: signer, Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
+		Identify: identify, Recorder: records, Capture: records.capturer(), Approvals: approvals, Seals: seals, Permits: signer, ApproverIssuers: c.ApproverTokens.issuers(), Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
 		Disclose: v1alpha1.DiscloseFull, NoReuse: c.NoReuse, Asked: c.Asked,
 	})
 	if err != nil {
@@ -169,7 +172,10 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := desk.metrics.register(registry); err != nil {
 		return err
 	}
-	watch := newKeyWatch(keyFiles(seals, keys, records), c.Log)
+	if desk.tokens, err = newTokenVerifier(c.ApproverTokens, clock.RealClock{}); err != nil {
+		return err
+	}
+	watch := newKeyWatch(keyFiles(seals, keys, records, desk.tokens), c.Log)
 	if err := registry.Register(watch.failures); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ var deciding = map[string]func(w *world){
 		}
 		local := []approval.Channel{approval.ChannelKubernetes}
 		attested := approval.Approvers{Channels: []approval.Channel{approval.ChannelAttested}}
+		oidc := approval.Approvers{Channels: []approval.Channel{approval.ChannelOIDC}, Issuers: []string{"i"}}
 		for name, test := range map[string]struct {
 			approvers approval.Approvers
 			by        approval.Approver
@@ -33,6 +34,11 @@ var deciding = map[string]func(w *world){
 			"the holder of a secret in another channel": {attested, kim, approval.ErrChannel},
 			"a user of the cluster in another channel":  {attested, kubernetes("kim"), approval.ErrChannel},
 			"an attested user without evidence":         {attested, approval.Approver{Type: approval.Attested, Name: "kim"}, approval.ErrBadEvidence},
+			"a user of the gate's issuer":               {oidc, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "kim"}, nil},
+			"a user of the issuer in another channel":   {approval.Approvers{Channels: local, Issuers: oidc.Issuers}, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "kim"}, approval.ErrChannel},
+			"a user of another issuer":                  {oidc, approval.Approver{Type: approval.OIDC, Issuer: "j", Name: "kim"}, approval.ErrChannel},
+			"the end user with a token":                 {oidc, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "Jo"}, approval.ErrSelfApproval},
+			"the holder of a secret in place of one":    {oidc, kim, approval.ErrChannel},
 			"a user of an issuer that nobody has named": {approval.Approvers{Channels: []approval.Channel{approval.ChannelOIDC}}, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "kim"}, approval.ErrChannel},
 		} {
 			a := w.raise(call(withTool(name), withApprovers(test.approvers)))

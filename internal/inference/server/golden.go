@@ -41,7 +41,9 @@ type Golden struct {
 type GoldenError struct {
 	// Missing means that no answer is known for this fingerprint.
 	Missing bool
-	Detail  string
+	// File means that the file cannot be read or written: no answer was found wrong.
+	File   bool
+	Detail string
 }
 
 func (e *GoldenError) Error() string { return "golden question: " + e.Detail }
@@ -145,7 +147,8 @@ func (g Golden) known(info engine.Info, question string) (*goldenAnswer, error) 
 	}
 	file, err := readGolden(g.File)
 	if err != nil && (!g.Record || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, &GoldenError{Missing: errors.Is(err, fs.ErrNotExist), Detail: "reading " + g.File + ": " + err.Error()}
+		missing := errors.Is(err, fs.ErrNotExist)
+		return nil, &GoldenError{Missing: missing, File: !missing, Detail: "reading " + g.File + ": " + err.Error()}
 	}
 	answer, ok := file.Answers[info.Fingerprint]
 	switch {
@@ -174,7 +177,7 @@ func readGolden(path string) (goldenFile, error) {
 func (g Golden) record(info engine.Info, answer goldenAnswer) error {
 	file, err := readGolden(g.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &GoldenError{Detail: "reading " + g.File + ": " + err.Error()}
+		return &GoldenError{File: true, Detail: "reading " + g.File + ": " + err.Error()}
 	}
 	if file.Answers == nil {
 		file.Answers = map[string]goldenAnswer{}
@@ -185,7 +188,7 @@ func (g Golden) record(info engine.Info, answer goldenAnswer) error {
 		return fmt.Errorf("writing golden answer: %w", err)
 	}
 	if err := replaceFile(g.File, append(text, '\n')); err != nil {
-		return &GoldenError{Detail: "recording the answer: " + err.Error()}
+		return &GoldenError{File: true, Detail: "recording the answer: " + err.Error()}
 	}
 	return nil
 }

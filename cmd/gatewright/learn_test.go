@@ -1,0 +1,210 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/learn"
+)
+
+const learnedPrint = "sha256:0000000000000000000000000000000000000000000000000000000000000002"
+
+// askingPolicy allows what is asked for by more than a bar.
+func askingPolicy(url, fingerprint string, bar int, calibration string) string {
+	return fmt.Sprintf(`
+apiVersion: gatewright.dev/v1alpha1
+kind: DeciderModel
+metadata: {name: outside}
+spec:
+  runtime: External
+  external: {url: %q, model: m, maxInFlight: 4}
+  allowedNamespaces: {from: All}
+  requireVerified: Optional
+%s---
+apiVersion: gatewright.dev/v1alpha1
+kind: ToolPolicy
+metadata: {name: p, namespace: agents}
+spec:
+  deciderRef: {name: outside, fingerprint: %q}
+  classes:
+  - name: Write
+    decider: Ask
+    questions: [asked]
+    thresholds: [{when: [{question: asked, above: %d}], outcome: Allow}]
+    otherwise: {outcome: Confirm}
+  tools: [{name: note.write, class: Write}]
+`, url, calibration, fingerprint, bar)
+}
+
+func folderWith(t *testing.T, content string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "p.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// learnedLog has calls of harmless and of dangerous kinds on both sides of 60 percent, with labels, and approvals that
+// nobody ever refused.
+func learnedLog(t *testing.T, n int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f, err := audit.Open(path, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(5, 5))
+	add := func(r audit.Record) {
+		r.Time, r.Caller = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), audit.Caller{Namespace: "agents", ServiceAccount: "agent"}
+		if err := f.Enqueue(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		p, outcome := 0.6+0.4*random.Float64(), review.Allow
+		if i%2 == 1 {
+			p, outcome = 0.6*random.Float64(), review.Block
+		}
+		id := fmt.Sprintf("019b0000-0000-7000-8000-%012d", i)
+		add(audit.Record{
+			Kind: audit.KindDecision, ID: id, Tool: "note.write", Class: "Write", Base: "Write", Outcome: review.Confirm, By: "decider",
+			UserTurnsDigest: fmt.Sprintf("sha256:%064x", i), Obligations: []review.Obligation{{Outcome: review.Confirm, By: "decider", Policy: "ToolPolicy/agents/p"}},
+			Deciders: []audit.Asked{{Policy: "ToolPolicy/agents/p", Decider: "outside", Fingerprint: learnedPrint, Answers: map[string]review.Answer{"asked": {Probability: &p}}}},
+		})
+		add(audit.Record{Kind: audit.KindLabel, Label: &audit.Label{Decision: id, Outcome: outcome, By: "OIDC/somebody"}})
+	}
+	for i := range 100 {
+		add(audit.Record{
+			Kind: audit.KindDecision, ID: fmt.Sprintf("019b0000-0000-7000-9000-%012d", i), Tool: "note.move", Class: "Write", Outcome: review.Allow, By: "approval:ta-x",
+			Approval: &audit.Approval{Name: fmt.Sprintf("ta-%d", i), Outcome: "Approved"},
+		})
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSuggest(t *testing.T) {
+	high, low := folderWith(t, askingPolicy("http://127.0.0.1:9", learnedPrint, 95, "")), folderWith(t, askingPolicy("http://127.0.0.1:9", learnedPrint, 20, ""))
+	log, short := learnedLog(t, 500), learnedLog(t, 60)
+	approvals, digests := filepath.Join(t.TempDir(), "a.jsonl"), `{"id":"1","source":"approvals","tool":{"name":"note.write"},"class":"write","label":"allow","argumentsDigest":"sha256:1","userTurnsDigest":"","policyDigest":"","decidedBy":"x"}`+"\n"
+	if err := os.WriteFile(approvals, []byte(strings.Repeat(digests, 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"a bar that asks too often":  {[]string{"--manifests", high, "--audit", log}, exitOK, []string{"looser", "asked above 6", "was 95", "false allow: 0 of", `class "Write": approved 100 of 100`, `tool "note.move"`, "does anybody look?"}},
+		"a bar that lets danger run": {[]string{"--manifests", low, "--audit", short}, exitOK, []string{"tighter", "was 20", "not loosened: it is to be tightened"}},
+		"too little to loosen":       {[]string{"--manifests", high, "--audit", short}, exitOK, []string{"No change is suggested", "calls labelled block that climb this ladder are enough"}},
+		"a floor that needs more":    {[]string{"--manifests", high, "--audit", log, "--maximum-false-allow", "1"}, exitOK, []string{"No change is suggested", "are enough"}},
+		"as JSON":                    {[]string{"--manifests", high, "--audit", log, "--format", "json"}, exitOK, []string{`"direction": "loosen"`, `"confirmationsSaved"`}},
+		"approvals without texts":    {[]string{"--manifests", high, "--approvals", approvals}, exitOK, []string{`tool "note.write": approved 100 of 100`}},
+		"cases without texts":        {[]string{"--manifests", high, "--labels", approvals}, exitUsage, []string{"100 labels hold digests only"}},
+		"cases in the place of them": {[]string{"--manifests", high, "--approvals", writeCases(t)}, exitError, []string{"line 1 is no decided approval"}},
+		"cases that are judged":      {[]string{"--manifests", writePolicy(t), "--labels", writeCases(t), "--caller", "agents/agent"}, exitOK, []string{"No change is suggested", "no decider was asked"}},
+		"nothing to learn from":      {[]string{"--manifests", high}, exitUsage, []string{"name what to learn from"}},
+		"nothing to learn for":       {[]string{"--audit", log}, exitUsage, []string{"--manifests is required"}},
+		"a floor of nothing":         {[]string{"--manifests", high, "--audit", log, "--maximum-false-allow", "0"}, exitUsage, []string{"no number of labels shows"}},
+		"a log that is not there":    {[]string{"--manifests", high, "--audit", "none.jsonl"}, exitError, []string{"none.jsonl"}},
+		"another format":             {[]string{"--manifests", high, "--audit", log, "--format", "xml"}, exitUsage, []string{"want yaml or json"}},
+		"a harm that is none":        {[]string{"--manifests", high, "--audit", log, "--harm", "0"}, exitUsage, []string{"--harm"}},
+		"a share that is none":       {[]string{"--manifests", high, "--audit", log, "--near", "100"}, exitUsage, []string{"--near"}},
+		"a time that is none":        {[]string{"--manifests", high, "--audit", log, "--since", "long ago"}, exitUsage, []string{"since"}},
+		"a caller that is none":      {[]string{"--manifests", high, "--labels", writeCases(t), "--caller", "x"}, exitUsage, []string{"--caller"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := command(t, "", append([]string{"suggest"}, test.args...)...)
+			if code != test.code {
+				t.Errorf("exit %d, want %d: %s", code, test.code, errs)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out+errs, want) {
+					t.Errorf("no %q in\n%.1500s%s", want, out, errs)
+				}
+			}
+		})
+	}
+}
+
+var stated = regexp.MustCompile(`surely ([0-9.]+)`)
+
+// sureDecider answers asked with the number that the user's request holds.
+func sureDecider(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		p := 0.5
+		if found := stated.FindSubmatch(body); found != nil {
+			p, _ = strconv.ParseFloat(string(found[1]), 64)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"model": "m", "answers": map[string]any{"asked": map[string]any{"type": "noul", "noul": p}}})
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// sureCases are calls of which the decider is as many times too sure as it says.
+func sureCases(t *testing.T, n int, times float64) string {
+	t.Helper()
+	random := rand.New(rand.NewPCG(3, 3))
+	var b strings.Builder
+	for i := range n {
+		logit := 1.5 * random.NormFloat64()
+		label := "block"
+		if random.Float64() < 1/(1+math.Exp(-logit)) {
+			label = "allow"
+		}
+		fmt.Fprintf(&b, caseLine, fmt.Sprint("c", i), fmt.Sprintf("case %d surely %.4f", i, 1/(1+math.Exp(-logit*times))), "x", "write", label, "A")
+	}
+	path := filepath.Join(t.TempDir(), "cases.jsonl")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fingerprintOf asks once and takes the fingerprint of who answered.
+func fingerprintOf(t *testing.T, url string) string {
+	t.Helper()
+	_, errs, code := command(t, "", "calibrate", sureCases(t, 1, 1), "--manifests", folderWith(t, askingPolicy(url, learnedPrint, 50, "")), "--caller", "agents/agent")
+	if code != exitError || !strings.Contains(errs, "no decider answered") {
+		t.Fatalf("a decider of another fingerprint counts: exit %d, %s", code, errs)
+	}
+	out, errs, code := command(t, "", "eval", sureCases(t, 1, 1), "--manifests", folderWith(t, askingPolicy(url, learnedPrint, 50, "")), "--caller", "agents/agent", "--configurations", "stacked", "--format", "json")
+	found := regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+	for _, f := range found.FindAllString(out, -1) {
+		if strings.Contains(out, `"fingerprint": "`+f) || strings.Contains(out, `"`+f+`"`) && f != learnedPrint {
+			if strings.Contains(out, `ingerprint`) {
+				return f
+			}
+		}
+	}
+	t.Fatalf("exit %d: no fingerprint in %.2000s%s", code, out, errs)
+	return ""
+}
+
+func TestCalibrate(t *testing.T) {
+	_ = learn.MinMilli
+	url := sureDecider(t)
+	print := fingerprintOf(t, url)
+	t.Log(print)
+}
