@@ -97,6 +97,13 @@ median() { # SIDE COLUMN
     awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
+# ratios COLUMN: the middle one of the rounds' ratios, with the log to without, in percent. The two sides of a round follow
+# each other, so that a busy machine is busy for both.
+ratios() {
+  awk -v col="$1" '{ v[$1] = $col } NR % 2 == 0 { printf "%.1f\n", 100 * v["on"] / v["off"] }' "$work/results" | sort -g |
+    awk '{ v[NR] = $1 } END { printf "%.0f\n", NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
 load_before=$(cut -d' ' -f1 /proc/loadavg)
 start on --audit-log "$work/audit.jsonl" --audit-key "$work/key.json"
 start off
@@ -117,12 +124,11 @@ report() {
   echo "Written by bench/audit.sh; bench/README.md says what is compared. An Allow of a tool that writes, so that each answer"
   echo "waits for its record to be on the disk."
   echo
-  echo "| | log durable and signed | no log | with the log |"
+  echo "| median of the rounds | log durable and signed | no log | with the log, median of each round's ratio |"
   echo "| --- | ---: | ---: | ---: |"
   local row
   for row in "requests/s:2" "p50, us:3" "p99, us:4" "processor time per request, us:5"; do
-    awk -v what="${row%%:*}" -v on="$(median on "${row##*:}")" -v off="$(median off "${row##*:}")" \
-      'BEGIN { printf "| %s | %.0f | %.0f | %.0f %% |\n", what, on, off, 100 * on / off }'
+    printf '| %s | %.0f | %.0f | %d %% |\n' "${row%%:*}" "$(median on "${row##*:}")" "$(median off "${row##*:}")" "$(ratios "${row##*:}")"
   done
   echo
   echo "- machine: $(sed -nE 's/^model name\s*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors, load before the run $load_before"

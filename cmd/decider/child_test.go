@@ -38,9 +38,16 @@ func spawn(t *testing.T, fault string, args ...string) *child {
 
 func spawnProgram(t *testing.T, program, fault string, args ...string) *child {
 	t.Helper()
+	return spawnChanged(t, program, fault, func(*exec.Cmd) {}, args...)
+}
+
+// spawnChanged starts a program after a change to how it is started.
+func spawnChanged(t *testing.T, program, fault string, change func(*exec.Cmd), args ...string) *child {
+	t.Helper()
 	c := &child{cmd: exec.CommandContext(t.Context(), program, args...), stderr: &bytes.Buffer{}, rest: make(chan string, 1)}
 	c.cmd.Env = append(os.Environ(), asChild+"="+fault)
 	c.cmd.Stderr = c.stderr
+	change(c.cmd)
 	var err error
 	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -110,15 +117,25 @@ func do(t *testing.T, method, url, body string) (int, string) {
 
 func ready(t *testing.T, url string) {
 	t.Helper()
+	eventually(t, "the server is ready", func() bool {
+		status, _ := get(t, url+"/readyz")
+		return status == 200
+	})
+}
+
+// eventually looks until something is so. The limit is for a machine that has much else to do.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for range 4000 {
-		if status, _ := get(t, url+"/readyz"); status == 200 {
-			return
+	end := time.After(time.Minute)
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-end:
+			t.Fatalf("not in time: %s", what)
 		}
-		<-ticker.C
 	}
-	t.Fatal("not ready in time")
 }
 
 func TestChildEnds(t *testing.T) {

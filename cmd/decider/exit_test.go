@@ -78,6 +78,10 @@ func TestEndsOfOtherKinds(t *testing.T) {
 	if err := os.WriteFile(other, bytes.ReplaceAll(text, []byte("0.5"), []byte("0.75")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	file := filepath.Join(dir, "prose")
+	if err := os.WriteFile(file, []byte("no answers"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
 		args []string
 		want int
@@ -88,6 +92,8 @@ func TestEndsOfOtherKinds(t *testing.T) {
 		"no tokens":                             {enough("-token-file", filepath.Join(dir, "none")), exitFiles, "reading tokens"},
 		"no certificate":                        {enough("-tls-cert", filepath.Join(dir, "none"), "-tls-key", filepath.Join(dir, "none")), exitFiles, "reading certificate"},
 		"another golden answer":                 {enough("-golden", other), exitGolden, "0.7500 where 0.5000"},
+		"a golden file that is none":            {enough("-golden", file), exitFiles, "reading " + file},
+		"no folder for a golden answer":         {enough("-golden", filepath.Join(dir, "none", "x"), "-golden-record"), exitFiles, "recording the answer"},
 		"no golden answer":                      {enough("-golden", filepath.Join(dir, "none")), exitGoldenMissing, "golden question"},
 	}
 	for name, tt := range tests {
@@ -96,7 +102,7 @@ func TestEndsOfOtherKinds(t *testing.T) {
 			if code, line := try(t, opens(e), tt.args...); code != tt.want || !strings.Contains(line, tt.line) {
 				t.Errorf("exit %d, %s", code, line)
 			}
-			if golden := tt.want == exitGolden || tt.want == exitGoldenMissing; e.closed != golden {
+			if golden := strings.Contains(strings.Join(tt.args, " "), "-golden"); e.closed != golden {
 				t.Errorf("the engine was closed: %v", e.closed)
 			}
 		})

@@ -30,7 +30,10 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(report(os.Stderr, err))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(built.folder) // nothing is removed if it is empty
+		os.Exit(code)
+	}))
 }
 
 // scripted is an engine that answers evenly, or fails in one way.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,7 +190,7 @@ func (o *calibrateOptions) whose(results []evaluation.Result, p evaluation.Polic
 		out.Decider, out.Fingerprint = r.Decider, r.Fingerprint
 	}
 	if out.Decider == "" {
-		return nil, nil, errors.New("no decider answered any case: see gatewright eval for why")
+		return nil, nil, fmt.Errorf("no decider answered any case: the outcomes have the reasons %s", reasonsOf(results))
 	}
 	for _, m := range p.Models {
 		if m.Name != out.Decider {
@@ -201,6 +202,15 @@ func (o *calibrateOptions) whose(results []evaluation.Result, p evaluation.Polic
 		return out, m, nil
 	}
 	return out, nil, nil
+}
+
+// reasonsOf lists why results are as they are.
+func reasonsOf(results []evaluation.Result) string {
+	seen := map[string]bool{}
+	for i := range results {
+		seen[cmp.Or(results[i].Reason, string(results[i].Failure))] = true
+	}
+	return cell(strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
 }
 
 // combine multiplies what was kept onto what is in use: answers were already softened by that.

@@ -18,7 +18,8 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
-	"gatewright.dev/gatewright/internal/learn"
+	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/questions"
 )
 
 const learnedPrint = "sha256:0000000000000000000000000000000000000000000000000000000000000002"
@@ -182,29 +183,89 @@ func sureCases(t *testing.T, n int, times float64) string {
 	return path
 }
 
-// fingerprintOf asks once and takes the fingerprint of who answered.
-func fingerprintOf(t *testing.T, url string) string {
+// printOf asks once and takes the fingerprint of who answered.
+func printOf(t *testing.T, url string) string {
 	t.Helper()
-	_, errs, code := command(t, "", "calibrate", sureCases(t, 1, 1), "--manifests", folderWith(t, askingPolicy(url, learnedPrint, 50, "")), "--caller", "agents/agent")
-	if code != exitError || !strings.Contains(errs, "no decider answered") {
-		t.Fatalf("a decider of another fingerprint counts: exit %d, %s", code, errs)
+	d, err := inference.NewSystemOne(inference.SystemOneOptions{ServerOptions: inference.ServerOptions{BaseURL: url, Model: "m", Transport: inference.NewTransport()}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	out, errs, code := command(t, "", "eval", sureCases(t, 1, 1), "--manifests", folderWith(t, askingPolicy(url, learnedPrint, 50, "")), "--caller", "agents/agent", "--configurations", "stacked", "--format", "json")
-	found := regexp.MustCompile(`sha256:[0-9a-f]{64}`)
-	for _, f := range found.FindAllString(out, -1) {
-		if strings.Contains(out, `"fingerprint": "`+f) || strings.Contains(out, `"`+f+`"`) && f != learnedPrint {
-			if strings.Contains(out, `ingerprint`) {
-				return f
-			}
-		}
+	asked, _ := questions.Builtin("asked")
+	r, err := d.Decide(t.Context(), inference.Request{State: questions.State{Tool: questions.Tool{Name: "note.write"}}, Questions: []questions.Question{asked}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("exit %d: no fingerprint in %.2000s%s", code, out, errs)
-	return ""
+	return r.Fingerprint
 }
 
 func TestCalibrate(t *testing.T) {
-	_ = learn.MinMilli
 	url := sureDecider(t)
-	print := fingerprintOf(t, url)
-	t.Log(print)
+	print := printOf(t, url)
+	sure, honest, few := sureCases(t, 300, 3), sureCases(t, 300, 1), sureCases(t, 30, 3)
+	plain := folderWith(t, askingPolicy(url, print, 50, ""))
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"a decider that is too sure":           {[]string{sure, "--manifests", plain}, exitOK, []string{"kept: it improves", `name: "outside"`, "fingerprint: " + print, "yesNoMilli: "}},
+		"a decider that means what it says":    {[]string{honest, "--manifests", plain}, exitOK, []string{"not kept"}},
+		"too few cases":                        {[]string{few, "--manifests", plain}, exitError, []string{"too few labelled answers", "about 125 in all are enough"}},
+		"a check that what is in use fits":     {[]string{honest, "--manifests", plain, "--check"}, exitOK, []string{"not kept"}},
+		"a check that what is in use is worse": {[]string{sure, "--manifests", plain, "--check"}, exitFailed, []string{"what is in use is worse by", "no longer fit"}},
+		"as JSON":                              {[]string{sure, "--manifests", plain, "--format", "json"}, exitOK, []string{`"calibratedFingerprint"`, `"kept: `}},
+		"a decider of another fingerprint":     {[]string{few, "--manifests", folderWith(t, askingPolicy(url, learnedPrint, 50, ""))}, exitError, []string{"no decider answered", "DeciderMismatch"}},
+		"nothing to calibrate":                 {[]string{few}, exitUsage, []string{"name what to calibrate"}},
+		"a gate that is not there":             {[]string{few, "--url", "http://127.0.0.1:1"}, exitError, []string{"no decider answered"}},
+		"a minimum that fits any temperature":  {[]string{few, "--manifests", plain, "--minimum", "3"}, exitUsage, []string{"--minimum"}},
+		"a margin that is none":                {[]string{few, "--manifests", plain, "--margin", "1"}, exitUsage, []string{"--margin"}},
+		"a yes that means nothing":             {[]string{few, "--manifests", plain, "--yes-means", "x=maybe"}, exitUsage, []string{"allow or block"}},
+		"a token without a gate":               {[]string{few, "--manifests", plain, "--token-file", "x"}, exitUsage, []string{"--token-file is for --url"}},
+		"another format":                       {[]string{few, "--manifests", plain, "--format", "xml"}, exitUsage, []string{"want yaml or json"}},
+		"cases that are not there":             {[]string{"none.jsonl", "--manifests", plain}, exitError, []string{"none.jsonl"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := command(t, "", append([]string{"calibrate", "--caller", "agents/agent", "--concurrency", "4"}, test.args...)...)
+			if code != test.code {
+				t.Errorf("exit %d, want %d: %s%s", code, test.code, out, errs)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out+errs, want) {
+					t.Errorf("no %q in\n%.1500s%s", want, out, errs)
+				}
+			}
+		})
+	}
+}
+
+var (
+	fittedMilli = regexp.MustCompile(`yesNoMilli: ([0-9]+)`)
+	namedPrint  = regexp.MustCompile(`deciderRef.fingerprint (sha256:[0-9a-f]{64})`)
+)
+
+// TestACalibrationThatIsAppliedFits goes the whole way: what calibrate writes is put into the manifests, the policy is pinned
+// to the fingerprint that it names, and then the probabilities fit.
+func TestACalibrationThatIsAppliedFits(t *testing.T) {
+	url := sureDecider(t)
+	print := printOf(t, url)
+	sure := sureCases(t, 300, 3)
+	args := []string{"calibrate", sure, "--caller", "agents/agent", "--concurrency", "4", "--manifests"}
+	out, errs, code := command(t, "", append(args, folderWith(t, askingPolicy(url, print, 50, "")))...)
+	milli, named := fittedMilli.FindStringSubmatch(out), namedPrint.FindStringSubmatch(out)
+	if code != exitOK || milli == nil || named == nil {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	if fitted, _ := strconv.Atoi(milli[1]); fitted < 2000 || fitted > 4500 {
+		t.Errorf("fitted %s, the decider is 3 times too sure", milli[1])
+	}
+	calibration := fmt.Sprintf("  calibration: {fingerprint: %q, yesNoMilli: %s}\n", print, milli[1])
+	applied := folderWith(t, askingPolicy(url, named[1], 50, calibration))
+	out, errs, code = command(t, "", append(args, applied, "--check")...)
+	if code != exitOK || strings.Contains(out, "is worse by") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	out, errs, code = command(t, "", append(args, folderWith(t, askingPolicy(url, named[1], 50, strings.Replace(calibration, print, learnedPrint, 1))))...)
+	if code != exitError || !strings.Contains(errs, "no decider answered") {
+		t.Errorf("temperatures of another fingerprint are applied: exit %d, %s%s", code, out, errs)
+	}
 }

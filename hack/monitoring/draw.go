@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Measures of the page in pixels, near those of Grafana: 24 columns, and rows of 30 with a gap of 8.
@@ -60,8 +59,8 @@ func draw(ctx context.Context, c *config, board *dashboard, results map[int][]re
 	out.add(`<!doctype html><meta charset="utf-8"><title>%s</title><body style="margin:0;background:%s">`, html.EscapeString(board.Title), background)
 	out.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="DejaVu Sans, sans-serif">`, pageWidth, height)
 	out.text(gap, 30, 20, bright, "start", board.Title)
-	out.text(gap, 50, 12, muted, "start", fmt.Sprintf("Drawn by hack/monitoring from the queries of %s: one gate on config/samples, %s of calls, a real Prometheus.",
-		filepath.Base(c.dashboard), c.duration.Round(time.Second)))
+	out.text(gap, 50, 12, muted, "start", fmt.Sprintf("Drawn by hack/monitoring from the queries of %s: one gate on config/samples, %.0f s of calls, a real Prometheus.",
+		filepath.Base(c.dashboard), c.duration.Seconds()))
 	for i := range board.Panels {
 		p := &board.Panels[i]
 		b := p.GridPos.box()

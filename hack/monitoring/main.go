@@ -121,7 +121,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // evaluate asks Prometheus for every expression and prints what each panel shows.
-func evaluate(ctx context.Context, p *prometheus, board *dashboard, s span) (map[int][]result, error) {
+func evaluate(ctx context.Context, p *prometheusServer, board *dashboard, s span) (map[int][]result, error) {
 	results := map[int][]result{}
 	var errs []error
 	for i := range board.Panels {

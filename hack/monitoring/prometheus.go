@@ -22,13 +22,13 @@ const scrapeEvery = time.Second
 // rateInterval stands for $__rate_interval: enough scrapes that a slow one leaves no gap.
 const rateInterval = 10 * scrapeEvery
 
-// prometheus is a running server.
-type prometheus struct {
+// prometheusServer is a running server.
+type prometheusServer struct {
 	*program
 	url string
 }
 
-func startPrometheus(ctx context.Context, work, rules, gate string) (*prometheus, error) {
+func startPrometheus(ctx context.Context, work, rules, gate string) (*prometheusServer, error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func startPrometheus(ctx context.Context, work, rules, gate string) (*prometheus
 	if err != nil {
 		return nil, err
 	}
-	server := &prometheus{program: p, url: "http://" + address}
+	server := &prometheusServer{program: p, url: "http://" + address}
 	if err := waitFor(ctx, server.url+"/-/ready"); err != nil {
 		return nil, errors.Join(fmt.Errorf("prometheus: %w; %s says why", err, p.log.Name()), server.stop())
 	}
@@ -64,7 +64,7 @@ func startPrometheus(ctx context.Context, work, rules, gate string) (*prometheus
 }
 
 // get asks the HTTP API and returns what it says under data.
-func (p *prometheus) get(ctx context.Context, path string, query url.Values, data any) error {
+func (p *prometheusServer) get(ctx context.Context, path string, query url.Values, data any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/"+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (p *prometheus) get(ctx context.Context, path string, query url.Values, dat
 }
 
 // checkRules fails if a rule could not be evaluated on real series.
-func (p *prometheus) checkRules(ctx context.Context) error {
+func (p *prometheusServer) checkRules(ctx context.Context) error {
 	var all struct {
 		Groups []struct {
 			Rules []struct {
@@ -137,7 +137,7 @@ type point struct{ at, value float64 }
 func (s *series) last() float64 { return s.points[len(s.points)-1].value }
 
 // query evaluates a target as Grafana would: over the span, or at its end.
-func (p *prometheus) query(ctx context.Context, t *target, s span) (result, error) {
+func (p *prometheusServer) query(ctx context.Context, t *target, s span) (result, error) {
 	expr := strings.NewReplacer("$__rate_interval", rateInterval.String(), "$__range", s.to.Sub(s.from).Round(time.Second).String()).Replace(t.Expr)
 	if strings.Contains(expr, "$") {
 		return result{}, errors.New("holds a variable that is not known here")

@@ -28,7 +28,9 @@ func OpenSeals(path string, c clock.PassiveClock) (*Seals, error) {
 }
 
 // LoadSeals reads a file with sealing keys that has to be there.
-func LoadSeals(path string, c clock.PassiveClock) (*Seals, error) { return sealsOf(path, c, keyring.Load) }
+func LoadSeals(path string, c clock.PassiveClock) (*Seals, error) {
+	return sealsOf(path, c, keyring.Load)
+}
 
 func sealsOf(path string, c clock.PassiveClock, open func(keyring.Options) (*keyring.Ring, error)) (*Seals, error) {
 	keys, err := open(keyring.Options{Path: path, Clock: c, MinOverlap: MaxLifetime + retention})

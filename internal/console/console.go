@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -24,7 +25,7 @@ import (
 // Path is where the page is.
 const Path = "/console/"
 
-// Approvals is what waits for a person.
+// Approvals is what waits for a person. It gives only what carries a gate's seal.
 type Approvals interface {
 	List(ctx context.Context) ([]approval.Approval, error)
 	Get(ctx context.Context, name string) (approval.Approval, error)
@@ -168,6 +169,7 @@ type frame struct {
 	// Who is empty before somebody has signed in.
 	Who, CSRF  string
 	HasRecords bool
+	Now        time.Time
 	// Refresh reloads the page now and then where no script does.
 	Refresh bool
 	// Notice says what has just happened, and Problem what did not.
@@ -177,7 +179,7 @@ type frame struct {
 
 // show writes a page. It is made whole before any of it leaves, so that an error never looks like half a call.
 func (h *Handler) show(w http.ResponseWriter, r *http.Request, status int, page string, f frame) {
-	f.HasRecords = h.Records != nil
+	f.HasRecords, f.Now = h.Records != nil, h.Clock.Now()
 	if s, ok := sessionOf(r.Context()); ok {
 		f.Who, f.CSRF = s.who.Name, s.csrf
 	}

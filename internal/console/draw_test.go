@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/url"
 	"strconv"
 	"testing"
 	"time"
@@ -10,15 +9,6 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 )
-
-func mustQuery(t *testing.T, s string) url.Values {
-	t.Helper()
-	q, err := url.ParseQuery(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return q
-}
 
 func number(t *testing.T, s string) float64 {
 	t.Helper()

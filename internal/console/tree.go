@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,6 +26,8 @@ type node struct {
 	Source string
 	// Sensitive values were replaced by their length and digest.
 	Sensitive bool
+	// Backwards values have letters that run from right to left: what is shown is in another order than what runs.
+	Backwards bool
 	// Head is the beginning of a value that is folded, and Length how many characters all of it has.
 	Head   []span
 	Length int
@@ -101,7 +104,7 @@ func (r *argumentReader) value(pointer string, depth int) (node, error) {
 	case json.Delim:
 		return r.container(n, v, depth)
 	case string:
-		n.Kind, n.Value, n.Length = "string", value(v), utf8.RuneCountInString(v)
+		n.Kind, n.Value, n.Length, n.Backwards = "string", value(v), utf8.RuneCountInString(v), strings.ContainsFunc(v, runsBackwards)
 		if n.Length > foldOver {
 			n.Head = value(beginning(v, headLength))
 			r.folded++
@@ -112,6 +115,10 @@ func (r *argumentReader) value(pointer string, depth int) (node, error) {
 		n.Kind, n.Value = "literal", value(literal(v))
 	}
 	return n, nil
+}
+
+func runsBackwards(r rune) bool {
+	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Samaritan, unicode.Mandaic, unicode.Adlam)
 }
 
 func literal(v any) string {

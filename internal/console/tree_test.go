@@ -24,6 +24,9 @@ func outline(n *node, indent string) string {
 	if n.Sensitive {
 		line += " sensitive"
 	}
+	if n.Backwards {
+		line += " backwards"
+	}
 	if n.Head != nil {
 		line = fmt.Sprintf("%s%s folded %d", indent, marked(n.Name), n.Length)
 	}
@@ -57,6 +60,9 @@ func TestArgumentsAreShownAsTheyAre(t *testing.T) {
 		},
 		"a name can deceive too": {
 			in: `{"p\u0430th":"a"}`, want: " object\n  p[alike а‹U+0430›]th string a",
+		},
+		"letters that run backwards are noted": {
+			in: `{"a":"שלום","b":"Grüße"}`, want: " object\n  a string שלום backwards\n  b string Grüße",
 		},
 		"a long value is folded and whole": {
 			in:   `{"a":"` + strings.Repeat("x", foldOver+1) + `","b":"` + strings.Repeat("ä", foldOver) + `"}`,

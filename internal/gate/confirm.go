@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/policy"

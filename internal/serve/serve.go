@@ -148,6 +148,9 @@ func Run(ctx context.Context, c Config) (err error) {
 		return fmt.Errorf("--approval-log %s: %w", c.ApprovalLog, err)
 	}
 	defer closing(&err, approvals)
+	if err := checkLostEnd(ctx, records.path, approvals, clock.RealClock{}.Now()); err != nil {
+		return fmt.Errorf("--approval-log %s: %w", c.ApprovalLog, err)
+	}
 	defer tidier(ctx, approvals, clock.RealClock{}, c.Log)()
 	keys, err := permit.LoadOrCreateKeys(c.PermitKey, clock.RealClock{})
 	if err != nil {

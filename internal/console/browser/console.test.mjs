@@ -164,6 +164,7 @@ test("the panel follows decisions, and its filter holds", async () => {
   await page.waitForFunction(() => document.querySelectorAll("table.rows tbody tr").length === 30, null, { timeout: 8000 });
   assert.equal(await tbody.filter({ hasText: "file.delete" }).count(), 0);
   for (let i = 0; i < 30; i++) await gate.review("file.read", { path: `g${i}` });
+  await page.getByText(/^60 of the newest/).waitFor(); // until then the link leads to what is older than fewer
   await page.getByRole("link", { name: "Older decisions" }).click();
   await page.waitForFunction(() => document.querySelectorAll("table.rows tbody tr").length === 10, null, { timeout: 8000 });
   await page.keyboard.press("/");
@@ -237,6 +238,29 @@ function paleTexts() {
   }
   return [...new Set(out)].slice(0, 10);
 }
+
+test("pictures for the guide", { skip: shots ? false : "SHOTS names no folder" }, async () => {
+  const own = await startGate();
+  const { page, context } = await watched(browser, own, { viewport: { width: 1180, height: 860 } });
+  await signIn(page, own);
+  for (let i = 0; i < 40; i++) {
+    await own.review(i % 9 === 4 ? "shell.run" : "file.read", { path: `reports/2026-${i}.txt` });
+    if (i % 7 === 2) await own.review("file.delete", { path: `reports/2025-${i}.txt` });
+    await page.waitForTimeout(100);
+  }
+  await own.review("file.delete", { path: "workspace/old.txt" }, { userRequest: "Delete workspace/old.txt, please." });
+  const call = await own.review("mail.send", { to: "kim@shop.example", cc: ["audit@shop\u202Emoc.example"], subject: "The report of November", body: "Dear Kim,\n\nthe report of November is attached." },
+    { userRequest: "Send Kim (kim@shop.example) the report of November." });
+  await page.goto(`${own.url}/console/calls/${call.approval.name}`);
+  await page.locator("#live:not(.off)").waitFor();
+  await shot(page, "console-call", false);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.goto(`${own.url}/console/decisions`);
+  await page.locator("#live:not(.off)").waitFor();
+  await shot(page, "console-decisions", false);
+  await context.close();
+  await own.stop();
+});
 
 test("every control has a name and every page its landmarks", async () => {
   const { page, context } = await watched(browser, gate);

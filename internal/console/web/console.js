@@ -6,10 +6,12 @@ const $ = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const say = (text) => { $('#said').textContent = text; };
 
-// Countdowns. The page was made with the time at which a call ends; what is left of it is counted here.
+// Countdowns. The page was made with the time at which a call ends; what is left of it is counted here, by the gate's clock
+// and not by this machine's, which may be wrong.
+const ahead = Date.parse(document.body.dataset.now) - Date.now();
 function countDown() {
   for (const e of all('[data-ends]')) {
-    const seconds = Math.ceil((Date.parse(e.dataset.ends) - Date.now()) / 1000);
+    const seconds = Math.ceil((Date.parse(e.dataset.ends) - Date.now() - ahead) / 1000);
     e.title = new Date(e.dataset.ends).toString();
     e.classList.toggle('soon', seconds < 60);
     if (seconds <= 0) e.textContent = 'now';
@@ -104,15 +106,15 @@ function step(by) {
   select(list[i < 0 ? (by > 0 ? 0 : list.length - 1) : Math.min(Math.max(i + by, 0), list.length - 1)]);
 }
 
+// goTo moves to what decides a call. From the list it only opens the call: nobody decides what was not shown.
 function goTo(id) {
   const e = document.getElementById(id);
-  if (e) {
-    e.focus();
-    e.scrollIntoView({ block: 'center' });
+  if (!e) {
+    if ($('#waiting')) $('a', selectedRow() ?? document.createElement('i'))?.click();
     return;
   }
-  const link = selectedRow() && $('a', selectedRow());
-  if (link && $('#waiting')) location.assign(`${link.href}#${id}`);
+  e.focus();
+  e.scrollIntoView({ block: 'center' });
 }
 
 const keys = {
@@ -152,5 +154,4 @@ if (document.body.dataset.events) {
   const button = $('#keys');
   button.hidden = false;
   button.addEventListener('click', keys['?']);
-  if (location.hash === '#approve' || location.hash === '#message') goTo(location.hash.slice(1));
 }

@@ -157,13 +157,13 @@ func TestMemoryIsEstimatedBeforeLoading(t *testing.T) {
 	}
 	// 30 layers, 4,096 tokens, 3 heads of 64 numbers for keys and as many for values, 2 bytes each.
 	const cache = 30 * 4096 * 3 * 128 * 2
-	if got := d.memoryFor(4096, chunk); got < cache+1<<20 || got > cache+200<<20 {
+	if got := d.memoryFor(4096, d.batch(4096)); got < cache+1<<20 || got > cache+200<<20 {
 		t.Errorf("%d bytes, the cache alone takes %d", got, cache)
 	}
-	if err := d.checkMemory(4096, chunk, 64<<20); ReasonOf(err) != MemoryTooSmall {
+	if err := d.checkMemory(4096, d.batch(4096), 64<<20); ReasonOf(err) != MemoryTooSmall {
 		t.Errorf("got %v", err)
 	}
-	if err := d.checkMemory(4096, chunk, 1<<30); err != nil {
+	if err := d.checkMemory(4096, d.batch(4096), 1<<30); err != nil {
 		t.Error(err)
 	}
 }

@@ -71,6 +71,7 @@ func TestGoldenAnswers(t *testing.T) {
 		change func(*scripted)
 		want   string // a part of the error, empty if the server becomes ready
 		absent bool   // GoldenError.Missing
+		file   bool   // GoldenError.File
 	}{
 		"the same answer":                          {golden: Golden{File: path}},
 		"an answer within the tolerance":           {golden: Golden{File: path}, ask: moved(0.019)},
@@ -81,9 +82,9 @@ func TestGoldenAnswers(t *testing.T) {
 		"another fingerprint":                      {golden: Golden{File: path}, change: func(e *scripted) { e.info.Fingerprint = "sha256:other" }, want: "no answer for fingerprint sha256:other", absent: true},
 		"another golden question":                  {golden: Golden{File: path}, change: func(e *scripted) { e.golden = "Was it?" }, want: "no answer for fingerprint", absent: true},
 		"no file":                                  {golden: Golden{File: absent}, want: "no such file", absent: true},
-		"a file that cannot be read":               {golden: Golden{File: broken}, want: "reading " + broken},
-		"a file that cannot be read nor recorded":  {golden: Golden{File: broken, Record: true}, want: "reading " + broken},
-		"no folder for the record":                 {golden: Golden{File: filepath.Join(absent, "x.json"), Record: true}, want: "recording the answer"},
+		"a file that cannot be read":               {golden: Golden{File: broken}, want: "reading " + broken, file: true},
+		"a file that cannot be read nor recorded":  {golden: Golden{File: broken, Record: true}, want: "reading " + broken, file: true},
+		"no folder for the record":                 {golden: Golden{File: filepath.Join(absent, "x.json"), Record: true}, want: "recording the answer", file: true},
 		"no file asked for":                        {},
 		"no answer":                                {ask: fails(engine.LowCoverage), want: "no answer: LowCoverage"},
 		"two answers that differ": {ask: func(ctx context.Context, s []byte, q []questions.Question) (engine.Reply, error) {
@@ -105,7 +106,7 @@ func TestGoldenAnswers(t *testing.T) {
 			}
 			err := r.ended(t)
 			golden, ok := errors.AsType[*GoldenError](err)
-			if !ok || golden.Missing != tt.absent || !strings.Contains(err.Error(), tt.want) {
+			if !ok || golden.Missing != tt.absent || golden.File != tt.file || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error = %v, want %q", err, tt.want)
 			}
 			if r.Ready() {
