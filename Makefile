@@ -10,6 +10,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 FUZZTIME ?= 20s
 RANDOM_CALLS ?= 1000000
 BENCHTIME ?= 1s
+THREADS ?= 1
 
 BIN := bin
 # Tools that are built from modules of their own, pinned by go.sum: hack/tools/.
@@ -91,6 +92,11 @@ test-examples: ## run the examples for agent frameworks with their real packages
 	@$(call say,clients: examples for agent frameworks - the first run installs their packages)
 	@clients/test-examples.sh
 
+.PHONY: test-peers
+test-peers: ## check deciders with real models, llama-server and an SDK of others; the first run fetches 400 MB and builds ten minutes
+	@$(call say,peers: real models - llama-server - the Python SDK of typed questions)
+	@hack/peers/test.sh
+
 .PHONY: test-unit
 test-unit: ## run the Go tests fast, without the race detector
 	@$(call say,Go: unit and schema tests)
@@ -139,6 +145,15 @@ bench: build $(OPA) ## run the Go benchmarks, then one decision over HTTP side b
 monitoring: build ## check the alert rules; draw the dashboard from a minute of real calls into docs/images
 	@$(call say,alert rules and dashboard on a running gate and Prometheus: about two minutes)
 	@hack/monitoring/check.sh live
+
+.PHONY: bench-decider
+bench-decider: build-decider ## measure the decider server beside llama-server, into bench/decider/last.md
+	@$(call say,decider server and llama-server in turns - some minutes)
+	@hack/llama/fetch.sh library
+	@hack/llama/fetch.sh gemma
+	@hack/llama/server.sh
+	@hack/peers/prepare.sh
+	@$(GO) run ./bench/decider -threads $(THREADS)
 
 ##@ Tools
 

@@ -33,7 +33,8 @@ type sample struct {
 func startOurs(ctx context.Context, o *options) (*server, error) {
 	return start(ctx, "decider", "/readyz", func(port string) *exec.Cmd {
 		return exec.CommandContext(ctx, o.decider, "-listen", "127.0.0.1:"+port, "-model", o.model, "-sha256", o.sha256, "-library", o.library,
-			"-threads", strconv.Itoa(o.threads), "-context-tokens", "1024", "-request-timeout", "2m", "-drain-delay", "0s")
+			"-threads", strconv.Itoa(o.threads), "-context-tokens", "1024", "-request-timeout", "2m", "-drain-delay", "0s",
+			"-min-coverage", "0.000001") // what is measured is the work, not the answer
 	})
 }
 

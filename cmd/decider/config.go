@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/inference/llama"
 	"gatewright.dev/gatewright/internal/inference/server"
 	"gatewright.dev/gatewright/internal/questions"
@@ -30,6 +31,7 @@ type config struct {
 	temperatures             map[questions.Type]int // in thousandths
 	calibratedFor            string                 // fingerprint without temperatures
 	readout                  string
+	minCoverage              float64
 	listen                   string
 	plainHTTP, parentStdin   bool
 	tokenFile                string
@@ -62,6 +64,7 @@ func (c *config) bind(fs *flag.FlagSet) {
 	fs.Func("temperature", "fitted temperature of a type of question in thousandths, as `type=number` with noul, choice or score; may be repeated", c.temperature)
 	fs.StringVar(&c.calibratedFor, "calibrated-for", "", "`fingerprint`, without temperatures, that the model must have: what the temperatures were fitted for")
 	fs.StringVar(&c.readout, "readout", "", "`way` in which answers must be read, LabelLogits or ClassHead; it follows from the file, and another one is the end")
+	fs.Float64Var(&c.minCoverage, "min-coverage", inference.DefaultMinCoverage, "least share of `probability` that the offered answers must have together; less is no answer")
 	fs.StringVar(&c.listen, "listen", "127.0.0.1:8017", "`address` to listen on; port 0 takes a free one, unix:PATH is a socket for this user alone")
 	fs.BoolVar(&c.plainHTTP, "plain-http", false, "allow an address beyond loopback without TLS")
 	fs.BoolVar(&c.parentStdin, "parent-stdin", false, "end when standard input ends, so that a child does not outlive its parent")
@@ -234,6 +237,9 @@ var fingerprint = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 func (c *config) validateModel() error {
 	if c.calibratedFor != "" && !fingerprint.MatchString(c.calibratedFor) {
 		return errors.New("-calibrated-for must be sha256: and 64 lower-case hexadecimal digits")
+	}
+	if !(c.minCoverage > 0 && c.minCoverage <= 1) {
+		return errors.New("-min-coverage must be above 0 and at most 1")
 	}
 	if c.readout != "" && c.readout != string(llama.LabelLogits) && c.readout != string(llama.ClassHead) {
 		return fmt.Errorf("-readout must be %s or %s", llama.LabelLogits, llama.ClassHead)

@@ -48,6 +48,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"TLS on a socket":                 {enough("-listen", "unix:/tmp/d.sock", "-tls-cert", "a", "-tls-key", "b"), "no TLS"},
 		"a base fingerprint of no kind":   {enough("-calibrated-for", "abc"), "-calibrated-for must be"},
 		"a way of reading nobody knows":   {enough("-readout", "Tea"), "-readout must be"},
+		"a coverage of nothing":           {enough("-min-coverage", "0"), "above 0"},
 		"an address without port":         {enough("-listen", "127.0.0.1"), "with a port"},
 		"plain text beyond loopback":      {enough("-listen", "0.0.0.0:0"), "needs -tls-cert"},
 		"plain text on all addresses":     {enough("-listen", ":0"), "needs -tls-cert"},

@@ -13,7 +13,7 @@ import (
 func openEngine(ctx context.Context, c config) (server.Engine, error) {
 	e, err := llama.Open(ctx, llama.Options{
 		ModelPath: c.model, SHA256: c.sha256, Name: c.name, LibraryDir: c.library, PrivateDir: c.scratch,
-		ContextTokens: c.contextTokens, Threads: c.threads, Temperatures: c.temperatures,
+		ContextTokens: c.contextTokens, Threads: c.threads, Temperatures: c.temperatures, MinCoverage: c.minCoverage,
 	})
 	if err != nil {
 		return nil, err // not a nil *llama.Engine, which would be no nil interface

@@ -199,6 +199,23 @@ func TestAClassHead(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a state beyond the window is refused with both counts", func(t *testing.T) {
+		long := strings.ReplaceAll(asksBuiltin(t, "asked"), "Cancel order 7.", strings.Repeat("Cancel order 7. ", 400))
+		status, text := do(t, http.MethodPost, c.url+server.PathSystemOne, long)
+		var refused struct {
+			Detail struct {
+				Type          string `json:"error_type"`
+				Tokens, Limit int
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &refused); err != nil {
+			t.Fatal(err)
+		}
+		d := refused.Detail
+		if status != 413 || d.Type != "max_tokens_exceeded" || d.Limit != 512 || d.Tokens < 4*400 || strings.Contains(text, "Cancel") {
+			t.Errorf("status %d: %s", status, text)
+		}
+	})
 	t.Run("a question in other words is refused by its name", func(t *testing.T) {
 		status, text := do(t, http.MethodPost, c.url+server.PathSystemOne, wasAsked+`{"type":"noul","instructions":"Was it asked?"}}}`)
 		if status != 422 || !strings.Contains(text, `"question_not_supported"`) || !strings.Contains(text, `"question":"asked"`) {

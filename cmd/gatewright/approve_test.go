@@ -150,8 +150,13 @@ func TestTheSecretThatIsSent(t *testing.T) {
 }
 
 func TestLabelsExport(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "secret")
-	url := servingWith(t, samples, secret)
+	secret, manifests := filepath.Join(t.TempDir(), "secret"), t.TempDir()
+	policy := "apiVersion: gatewright.dev/v1alpha1\nkind: ToolPolicy\nmetadata: {name: shell, namespace: agents}\n" +
+		"spec: {captureState: Plain, tools: [{name: kubectl, class: Destructive}]}\n"
+	if err := os.WriteFile(filepath.Join(manifests, "policy.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := servingWith(t, manifests, secret)
 	desk := []string{"--url", url, "--approver-secret", secret}
 	waiting := func(what string) string {
 		t.Helper()
@@ -193,7 +198,7 @@ func TestLabelsExport(t *testing.T) {
 
 func TestLabelsThatAreNoCasesAreRefusedByName(t *testing.T) {
 	decided := approval.Approval{Name: "ta-1", ID: "1", Decision: &approval.Decision{Outcome: approval.Approved, By: approval.Approver{Type: approval.LocalSecret, Name: "kim"}},
-		Call: approval.Call{Base: "Write", UserRequest: "go", Arguments: json.RawMessage(`{"secret":"(9 bytes, sha256:00)"}`)}}
+		Call: approval.Call{Base: "Write", UserRequest: "go", CaptureState: "Plain", Arguments: json.RawMessage(`{"secret":"(9 bytes, sha256:00)"}`)}}
 	decided.Call.Tool, decided.Call.ArgumentsDigest = "t", "sha256:of-what-it-was"
 	for name, test := range map[string]struct {
 		change func(a *approval.Approval)
@@ -202,6 +207,8 @@ func TestLabelsThatAreNoCasesAreRefusedByName(t *testing.T) {
 		"digests in the place of arguments": {func(*approval.Approval) {}, "holds digests only"},
 		"turns that were not kept":          {func(a *approval.Approval) { a.Call.OmittedTurns = 3 }, "3 turns"},
 		"a class of no name":                {func(a *approval.Approval) { a.Call.Base = "" }, "unknown"},
+		"a policy that says nothing":        {func(a *approval.Approval) { a.Call.CaptureState = "" }, "captureState"},
+		"a policy that keeps digests":       {func(a *approval.Approval) { a.Call.CaptureState = "Digest" }, "captureState"},
 		"arguments that are none":           {func(a *approval.Approval) { a.Call.Arguments = json.RawMessage(`[]`) }, "no JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -216,9 +216,7 @@ func reasonsOf(results []evaluation.Result) string {
 // combine multiplies what was kept onto what is in use: answers were already softened by that.
 func (r *calibrated) combine(m *v1alpha1.DeciderModel) {
 	r.Use = inference.Calibration{}
-	for kind, milli := range r.Present {
-		r.Use[kind] = milli
-	}
+	maps.Copy(r.Use, r.Present)
 	for _, t := range r.Types {
 		if t.Milli == 1000 {
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/evaluation"
 	"gatewright.dev/gatewright/internal/strictjson"
@@ -29,7 +30,8 @@ func newLabelsExport() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export", Short: "Write decided approvals as evaluation cases, one JSON object a line", Args: cobra.NoArgs,
 		Long: "Writes each approval that a person decided and the gate still keeps: approved is allow, rejected is block. With --texts the\n" +
-			"lines are cases that gatewright eval reads; without it they hold digests in the place of arguments and words.",
+			"lines are cases that gatewright eval reads, of the calls whose policies let more than digests be kept (captureState); without\n" +
+			"it they hold digests in the place of arguments and words.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			all, err := o.list(c.Context())
 			if err != nil {
@@ -91,6 +93,8 @@ const labelSource = "approvals"
 
 var caseClasses = map[string]string{"ReadOnly": "read-only", "Write": "write", "Destructive": "destructive", "External": "external"}
 
+var errDigestsOnly = errors.New("captureState of its policies lets digests out only: set it to Plain or Encrypted for calls to come, or export without --texts")
+
 var errNotWhole = errors.New("holds digests only in the place of sensitive arguments, so the call cannot be made again")
 
 func labelOf(a *approval.Approval, texts bool) (any, error) {
@@ -105,6 +109,9 @@ func labelOf(a *approval.Approval, texts bool) (any, error) {
 			ID: a.ID, Source: labelSource, Tool: tool, Class: class, Label: label, ArgumentsDigest: a.Call.ArgumentsDigest,
 			UserTurnsDigest: a.Call.UserTurnsDigest, PolicyDigest: a.Call.PolicyDigest, DecidedBy: a.Decision.By.String(),
 		}, nil
+	}
+	if state := a.Call.CaptureState; state != string(v1alpha1.CapturePlain) && state != string(v1alpha1.CaptureEncrypted) {
+		return nil, errDigestsOnly
 	}
 	if a.Call.OmittedTurns > 0 {
 		return nil, fmt.Errorf("%d turns of its user were not kept", a.Call.OmittedTurns)

@@ -200,15 +200,15 @@ func printOf(t *testing.T, url string) string {
 
 func TestCalibrate(t *testing.T) {
 	url := sureDecider(t)
-	print := printOf(t, url)
+	printed := printOf(t, url)
 	sure, honest, few := sureCases(t, 300, 3), sureCases(t, 300, 1), sureCases(t, 30, 3)
-	plain := folderWith(t, askingPolicy(url, print, 50, ""))
+	plain := folderWith(t, askingPolicy(url, printed, 50, ""))
 	for name, test := range map[string]struct {
 		args []string
 		code int
 		want []string
 	}{
-		"a decider that is too sure":           {[]string{sure, "--manifests", plain}, exitOK, []string{"kept: it improves", `name: "outside"`, "fingerprint: " + print, "yesNoMilli: "}},
+		"a decider that is too sure":           {[]string{sure, "--manifests", plain}, exitOK, []string{"kept: it improves", `name: "outside"`, "fingerprint: " + printed, "yesNoMilli: "}},
 		"a decider that means what it says":    {[]string{honest, "--manifests", plain}, exitOK, []string{"not kept"}},
 		"too few cases":                        {[]string{few, "--manifests", plain}, exitError, []string{"too few labelled answers", "about 125 in all are enough"}},
 		"a check that what is in use fits":     {[]string{honest, "--manifests", plain, "--check"}, exitOK, []string{"not kept"}},
@@ -247,10 +247,10 @@ var (
 // to the fingerprint that it names, and then the probabilities fit.
 func TestACalibrationThatIsAppliedFits(t *testing.T) {
 	url := sureDecider(t)
-	print := printOf(t, url)
+	printed := printOf(t, url)
 	sure := sureCases(t, 300, 3)
 	args := []string{"calibrate", sure, "--caller", "agents/agent", "--concurrency", "4", "--manifests"}
-	out, errs, code := command(t, "", append(args, folderWith(t, askingPolicy(url, print, 50, "")))...)
+	out, errs, code := command(t, "", append(args, folderWith(t, askingPolicy(url, printed, 50, "")))...)
 	milli, named := fittedMilli.FindStringSubmatch(out), namedPrint.FindStringSubmatch(out)
 	if code != exitOK || milli == nil || named == nil {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
@@ -258,14 +258,27 @@ func TestACalibrationThatIsAppliedFits(t *testing.T) {
 	if fitted, _ := strconv.Atoi(milli[1]); fitted < 2000 || fitted > 4500 {
 		t.Errorf("fitted %s, the decider is 3 times too sure", milli[1])
 	}
-	calibration := fmt.Sprintf("  calibration: {fingerprint: %q, yesNoMilli: %s}\n", print, milli[1])
+	calibration := fmt.Sprintf("  calibration: {fingerprint: %q, yesNoMilli: %s}\n", printed, milli[1])
 	applied := folderWith(t, askingPolicy(url, named[1], 50, calibration))
 	out, errs, code = command(t, "", append(args, applied, "--check")...)
 	if code != exitOK || strings.Contains(out, "is worse by") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
-	out, errs, code = command(t, "", append(args, folderWith(t, askingPolicy(url, named[1], 50, strings.Replace(calibration, print, learnedPrint, 1))))...)
+	out, errs, code = command(t, "", append(args, folderWith(t, askingPolicy(url, named[1], 50, strings.Replace(calibration, printed, learnedPrint, 1))))...)
 	if code != exitError || !strings.Contains(errs, "no decider answered") {
 		t.Errorf("temperatures of another fingerprint are applied: exit %d, %s%s", code, out, errs)
+	}
+}
+
+// TestSuggestFromCasesThatAreJudged goes the whole way: cases are judged by a gate of the manifests, and what is suggested
+// tells the dangerous ones that ran.
+func TestSuggestFromCasesThatAreJudged(t *testing.T) {
+	url := sureDecider(t)
+	low := folderWith(t, askingPolicy(url, printOf(t, url), 2, ""))
+	out, errs, code := command(t, "", "suggest", "--manifests", low, "--labels", sureCases(t, 200, 1), "--caller", "agents/agent", "--concurrency", "4")
+	for _, want := range []string{"# 200 calls climbed ladders of these policies, 200 of them labelled", "class Write in ToolPolicy/agents/p: tighter", "was 2\n"} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit %d, no %q in\n%s%s", code, want, out, errs)
+		}
 	}
 }

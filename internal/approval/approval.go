@@ -43,6 +43,8 @@ type Call struct {
 	InbandClaims []string `json:"inbandClaims,omitempty"`
 	Fingerprint  string   `json:"fingerprint,omitempty"`
 	Policies     []string `json:"policies,omitempty"`
+	// CaptureState is what the policies let be kept of the call elsewhere: Plain or Encrypted, or else digests only.
+	CaptureState string `json:"captureState,omitempty"`
 	// Approvers says who may decide.
 	Approvers Approvers `json:"approvers"`
 	RaisedAt  time.Time `json:"raisedAt"`

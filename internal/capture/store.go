@@ -107,10 +107,10 @@ const prefix, suffix = "states-", ".jsonl"
 func Open(dir string, o Options) (*Store, error) {
 	o.setDefaults()
 	s := &Store{dir: dir, options: o, index: map[string]place{}, ended: make(chan struct{}), closed: !o.Write}
-	var err error
-	if err = s.Reload(); err != nil {
+	if err := s.Reload(); err != nil {
 		return nil, err
 	}
+	var err error
 	if o.Identity != "" {
 		if s.identity, err = loadIdentity(o.Identity); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,13 +99,14 @@ func eventID(t *testing.T, event string) string {
 // heads is a record of which only the end is looked at.
 type heads struct {
 	Records
-	seq uint64
+	seq atomic.Uint64
 }
 
-func (h *heads) Head() audit.Head { return audit.Head{Seq: h.seq} }
+func (h *heads) Head() audit.Head { return audit.Head{Seq: h.seq.Load()} }
 
 func TestAStreamTellsWhatHasChangedAndGoesOnWhereItWas(t *testing.T) {
-	records := &heads{seq: 7}
+	records := &heads{}
+	records.seq.Store(7)
 	d := newTestDesk(t, records)
 	b := d.signIn(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +124,7 @@ func TestAStreamTellsWhatHasChangedAndGoesOnWhereItWas(t *testing.T) {
 	}
 	d.pass(t, pollEvery)
 	l.quiet(t)
-	records.seq = 9
+	records.seq.Store(9)
 	d.pass(t, pollEvery)
 	last := l.next(t)
 	if !strings.Contains(last, "event: decisions") || !strings.Contains(last, `"seq":9`) {

@@ -130,7 +130,7 @@ func isSame(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []b
 
 // cookie is one for this page alone. A browser that came by another name than loopback keeps it only if it came by TLS.
 func cookie(r *http.Request, name, value string, lasts time.Duration) *http.Cookie {
-	c := &http.Cookie{
+	c := &http.Cookie{ //nolint:gosec // Secure is left out on loopback alone, where browsers would not send it without TLS
 		Name: name, Value: value, Path: Path, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || !isLoopback(r.Host), MaxAge: int(lasts / time.Second),
 	}

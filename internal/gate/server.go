@@ -69,7 +69,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, h http.Handler, notice
 	select {
 	case err := <-failed:
 		return err
-	case <-time.After(notice): //nolint:forbidigo // how long others need to notice is in real time
+	case <-time.After(notice):
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()

@@ -25,7 +25,7 @@ func (d *decision) pendingCall() (approval.Call, error) {
 		Binding: b, Message: j.ConfirmMessage(), ToolDescription: j.ToolDescription(), UserRequest: d.words.latest,
 		Arguments: arguments, Sensitive: d.terms.Sensitive, Sources: sourceTexts(j.Sources()),
 		Reasons: confirmReasons(&d.verdict), InbandClaims: d.claims, Fingerprint: d.fingerprint, Policies: d.policies,
-		Approvers: d.gate.approvers(j.Approvers()), RaisedAt: r.Now,
+		CaptureState: string(d.terms.CaptureState), Approvers: d.gate.approvers(j.Approvers()), RaisedAt: r.Now,
 		ExpiresAt: r.Now.Add(time.Duration(d.terms.Approvals.TTLSeconds) * time.Second),
 	}
 	call.Class, call.Base = j.Class()

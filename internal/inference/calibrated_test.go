@@ -65,11 +65,11 @@ func TestCalibratedAnswers(t *testing.T) {
 func TestCalibratedFingerprintsDiffer(t *testing.T) {
 	seen := map[string]Calibration{}
 	for _, c := range []Calibration{nil, {questions.YesNo: 1300}, {questions.YesNo: 1301}, {questions.Choice: 1300}, {questions.YesNo: 1300, questions.Choice: 1300}} {
-		print := CalibratedFingerprint("sha256:f", c)
-		if other, ok := seen[print]; ok {
+		fingerprint := CalibratedFingerprint("sha256:f", c)
+		if other, ok := seen[fingerprint]; ok {
 			t.Errorf("%v and %v have one fingerprint", c, other)
 		}
-		seen[print] = c
+		seen[fingerprint] = c
 	}
 	if CalibratedFingerprint("a", Calibration{questions.YesNo: 1300}) == CalibratedFingerprint("b", Calibration{questions.YesNo: 1300}) {
 		t.Error("two deciders have one fingerprint")

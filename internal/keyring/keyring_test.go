@@ -198,3 +198,46 @@ func TestAClockThatIsSetBackLeavesAKeyInForce(t *testing.T) {
 		t.Errorf("%s signs and not %s: %v", kid, first, err)
 	}
 }
+
+func TestLoadMakesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	c := clocktesting.NewFakePassiveClock(noon)
+	for name, p := range map[string]string{"a file that is not there": path, "no file": ""} {
+		if r, err := Load(Options{Path: p, Clock: c}); err == nil || r != nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was made: %v", err)
+	}
+	made := open(t, path, c)
+	r, err := Load(Options{Path: path, Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(made.KeyIDs(), r.KeyIDs()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestASigningKeySignsUnderItsName(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(noon)
+	r := open(t, "", c)
+	if err := r.Rotate(time.Minute, overlap); err != nil {
+		t.Fatal(err)
+	}
+	public := r.Public()
+	for at, want := range map[time.Duration]PublicKey{0: public[1], time.Minute: public[0]} {
+		c.SetTime(noon.Add(at))
+		k, err := r.Signing()
+		if err != nil || k.ID != want.ID {
+			t.Fatalf("after %s %s signs, want %s: %v", at, k.ID, want.ID, err)
+		}
+		if err := r.Verify(k.ID, []byte("m"), k.Sign([]byte("m"))); err != nil {
+			t.Errorf("after %s: %v", at, err)
+		}
+	}
+	if !public[0].NotAfter.IsZero() || !public[1].NotAfter.Equal(noon.Add(time.Minute+overlap)) || !public[0].SignsFrom.Equal(noon.Add(time.Minute)) {
+		t.Errorf("%+v", public)
+	}
+}

@@ -19,7 +19,7 @@ func record(id string, change func(*audit.Record)) audit.Entry {
 		Kind: audit.KindDecision, Time: start, ID: id, Tool: "note.write", Class: "Write", Base: "Write", Outcome: review.Confirm, By: "decider",
 		UserTurnsDigest: "sha256:turns",
 		Obligations:     []review.Obligation{{Outcome: review.Confirm, By: "decider", Policy: written}},
-		Deciders: []audit.Asked{{Policy: written, Decider: "d", Fingerprint: print, Answers: map[string]review.Answer{
+		Deciders: []audit.Asked{{Policy: written, Decider: "d", Fingerprint: printed, Answers: map[string]review.Answer{
 			"asked": {Probability: &p}, "declined": {Probability: &d},
 		}}},
 	}
@@ -117,7 +117,7 @@ func TestWhatALogSays(t *testing.T) {
 			labels := map[string]Label{}
 			for _, e := range got.Examples {
 				labels[e.ID] = e.Label
-				want := map[string]Seen{written: {Answers: yesNo(0.8, 0.1), Fingerprint: print, Rest: test.wantRest, Audit: e.Seen[written].Audit}}
+				want := map[string]Seen{written: {Answers: yesNo(0.8, 0.1), Fingerprint: printed, Rest: test.wantRest, Audit: e.Seen[written].Audit}}
 				if diff := cmp.Diff(want, e.Seen); diff != "" || e.Cluster != "sha256:turns" {
 					t.Errorf("%s (-want +got):\n%s", e.ID, diff)
 				}

@@ -16,7 +16,7 @@ import (
 
 const (
 	written = "ToolPolicy/shop/p"
-	print   = "sha256:0000000000000000000000000000000000000000000000000000000000000001"
+	printed = "sha256:0000000000000000000000000000000000000000000000000000000000000001"
 )
 
 // manifest has a ladder for a class, one for a tool, one for calls that cannot be undone, and one that always asks.
@@ -25,7 +25,7 @@ apiVersion: gatewright.dev/v1alpha1
 kind: ToolPolicy
 metadata: {name: p, namespace: shop}
 spec:
-  deciderRef: {name: d, fingerprint: ` + print + `}
+  deciderRef: {name: d, fingerprint: ` + printed + `}
   classes:
   - name: Write
     decider: Ask
@@ -99,7 +99,7 @@ func (w world) examples(seed uint64) []Example {
 		if w.unlabelled {
 			e.Label = ""
 		}
-		e.Seen = map[string]Seen{written: {Answers: yesNo(asked, 0.1), Fingerprint: print, Rest: w.rest}}
+		e.Seen = map[string]Seen{written: {Answers: yesNo(asked, 0.1), Fingerprint: printed, Rest: w.rest}}
 		out = append(out, e)
 	}
 	return out
@@ -165,7 +165,7 @@ func engine(t *testing.T, p *v1alpha1.ToolPolicy) func(*Example) policy.Outcome 
 		})
 		var answered []policy.Answered
 		for range j.Asks() {
-			answered = append(answered, policy.Answered{Answers: e.Seen[written].Answers, Fingerprint: print})
+			answered = append(answered, policy.Answered{Answers: e.Seen[written].Answers, Fingerprint: printed})
 		}
 		return min(e.Seen[written].Rest, j.Settle(answered, nil).Outcome)
 	}

@@ -288,9 +288,7 @@ func (n number) observed(answers questions.Answers, steps []v1alpha1.Threshold) 
 // on ladders is compiled: no rule, no schema. Nil: the thresholds are not valid.
 func (g *group) with(steps []v1alpha1.Threshold) []policy.Ladder {
 	bare := v1alpha1.PolicyRules{DeciderRef: g.source.rules.DeciderRef, Questions: g.source.rules.Questions, Tools: g.bareTools()}
-	for i := range g.source.rules.Classes {
-		bare.Classes = append(bare.Classes, g.source.rules.Classes[i])
-	}
+	bare.Classes = append(bare.Classes, g.source.rules.Classes...)
 	if g.place.Tool != "" {
 		bare.Tools[g.place.tool(&bare)].Thresholds = steps
 	} else {

@@ -143,9 +143,9 @@ func (g *group) suggest(r *Report, o Options) {
 		refuse(Loosen, enough, ofDangerous(enough), "%s", why)
 		return
 	}
-	found, why, enough := s.loosen()
+	found, why := s.loosen()
 	if found == nil {
-		refuse(Loosen, enough, ofDangerous(enough), "%s", why)
+		refuse(Loosen, 0, "", "%s", why)
 		return
 	}
 	r.Suggest = append(r.Suggest, *found)
@@ -195,20 +195,20 @@ func (s *search) mayLoosen(fit, held tally) (string, int) {
 	return "", 0
 }
 
-func (s *search) loosen() (*Suggestion, string, int) {
+func (s *search) loosen() (*Suggestion, string) {
 	steps, after := s.climbDown(func(_, then tally, _ bool) bool { return s.isUnderFloor(then) })
 	if sameNumbers(s.steps, steps) {
-		return nil, "no other numbers save stops and keep dangerous calls below the floor", 0
+		return nil, "no other numbers save stops and keep dangerous calls below the floor"
 	}
 	held := part(s.group.members, after, true)
 	found := s.suggestion(Loosen, steps, after)
 	switch saved := found.Effect.StopsSaved; {
 	case !s.isUnderFloor(held):
-		return nil, fmt.Sprintf("on the held-back part up to %.1f%% of dangerous calls would run, which is above the floor", 100*found.Effect.FalseAllow.High), 0
+		return nil, fmt.Sprintf("on the held-back part up to %.1f%% of dangerous calls would run, which is above the floor", 100*found.Effect.FalseAllow.High)
 	case saved == nil || saved.Low <= 0:
-		return nil, "what it saves on the held-back part may be chance", 0
+		return nil, "what it saves on the held-back part may be chance"
 	}
-	return found, "", 0
+	return found, ""
 }
 
 // isUnderFloor says whether dangerous calls that run are shown to be few enough.

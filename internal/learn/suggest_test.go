@@ -169,7 +169,7 @@ func TestTheNumberThatIsSaidToBeEnoughIsEnough(t *testing.T) {
 func TestNoSuggestionLetsDangerThrough(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 11))
 	loosened, tightened := 0, 0
-	for round := range 100 {
+	for round := range 60 {
 		kinds := [][2]string{{"note.write", "Write"}, {"note.move", "Write"}, {"mail.send", "Send"}, {"note.delete", "Destructive"}}
 		k := kinds[round%len(kinds)]
 		w := world{
@@ -201,7 +201,7 @@ func TestNoSuggestionLetsDangerThrough(t *testing.T) {
 			}
 		}
 	}
-	if loosened < 3 || tightened < 10 {
+	if loosened < 2 || tightened < 6 {
 		t.Errorf("only %d loosened and %d tightened: the worlds try nothing", loosened, tightened)
 	}
 }

@@ -102,10 +102,10 @@ func TestOnlyATemperatureThatImprovesTheOtherHalfIsKept(t *testing.T) {
 		wantWorse  bool
 		wantWhy    string
 	}{
-		"a decider that is twice too sure":           {drawn(questions.YesNo, 1200, 2, 2.5), true, false, true, "kept: "},
-		"a decider that means what it says":          {drawn(questions.YesNo, 1200, 2, 1), false, false, false, "not kept"},
+		"a decider that is twice too sure":           {drawn(questions.YesNo, 800, 2, 2.5), true, false, true, "kept: "},
+		"a decider that means what it says":          {drawn(questions.YesNo, 800, 2, 1), false, false, false, "not kept"},
 		"too few answers, however wrong":             {drawn(questions.YesNo, 60, 2, 4), false, true, false, "too few"},
-		"a choice that is twice too sure":            {drawn(questions.Choice, 1200, 4, 2.5), true, false, true, "kept: "},
+		"a choice that is twice too sure":            {drawn(questions.Choice, 800, 4, 2.5), true, false, true, "kept: "},
 		"all answers to one request of one user":     {oneRequest(drawn(questions.YesNo, 500, 2, 3)), false, true, false, "too few"},
 		"few answers with a difference next to none": {drawn(questions.YesNo, 240, 2, 1.05), false, false, false, "not kept"},
 	}

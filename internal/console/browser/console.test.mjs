@@ -128,6 +128,28 @@ test("a hostile call is text: it runs nothing, loads nothing, hides nothing", as
   await context.close();
 });
 
+test("what must not happen would be seen: the policy refuses it, and the watch of these tests reports it", async () => {
+  const { page, context, wrong } = await watched(browser, gate);
+  await signIn(page, gate);
+  const refused = await page.evaluate(() => {
+    const kept = [];
+    const attempt = (name, f) => { try { f(); kept.push(name); } catch { /* refused */ } };
+    attempt("HTML", () => { document.querySelector("main").innerHTML = "<b>x</b>"; });
+    attempt("script", () => { document.createElement("script").textContent = "1"; });
+    new Image().src = "https://evil.example/a.png";
+    const frame = document.createElement("iframe");
+    frame.src = "/console/";
+    document.body.append(frame);
+    return kept;
+  });
+  assert.deepEqual(refused, []);
+  await page.waitForTimeout(500);
+  for (const directive of ["require-trusted-types-for", "img-src", "frame-src"]) {
+    assert.ok(wrong.some((w) => w.startsWith(`policy: ${directive}`)), `${directive} was not reported: ${wrong.join("; ")}`);
+  }
+  await context.close();
+});
+
 test("without JavaScript everything is there to read and to decide", async () => {
   const { page, context, wrong } = await watched(browser, gate, { javaScriptEnabled: false });
   await signIn(page, gate);
@@ -241,7 +263,7 @@ function paleTexts() {
 
 test("pictures for the guide", { skip: shots ? false : "SHOTS names no folder" }, async () => {
   const own = await startGate();
-  const { page, context } = await watched(browser, own, { viewport: { width: 1180, height: 860 } });
+  const { page, context } = await watched(browser, own, { viewport: { width: 1180, height: 960 } });
   await signIn(page, own);
   for (let i = 0; i < 40; i++) {
     await own.review(i % 9 === 4 ? "shell.run" : "file.read", { path: `reports/2026-${i}.txt` });
