@@ -81,7 +81,7 @@ func (h *Handler) Close() { h.close.Do(func() { close(h.done) }) }
 
 func parsePages() (map[string]*template.Template, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
-		"prose": prose, "value": value, "plain": func(s string) string { return plain(prose(s)) }, "at": at, "left": left, "percent": percent, "compact": compact, "path": func() string { return Path },
+		"prose": prose, "value": value, "plain": func(s string) string { return plain(prose(s)) }, "at": at, "left": left, "percent": percent, "compact": compact, "path": func() string { return Path }, "segment": url.PathEscape,
 	}).ParseFS(web, "web/layout.html", "web/parts.html")
 	if err != nil {
 		return nil, err

@@ -41,8 +41,8 @@ var names = map[rune]string{
 // prose splits text so that nothing in it can hide: line feeds and tabs stay as they are.
 func prose(s string) []span {
 	var w spanWriter
-	w.text(s, func(r rune) bool { return r == '\n' || r == '\t' })
-	return w.out
+	w.write(s, func(r rune) bool { return r == '\n' || r == '\t' })
+	return w.finish()
 }
 
 // value splits a value of an argument. A line feed is shown as such and then breaks the line.
@@ -53,24 +53,37 @@ func value(s string) []span {
 			w.add(kindFeed, `\n`, "LINE FEED")
 			w.add("", "\n", "")
 		}
-		w.text(line, func(rune) bool { return false })
+		w.write(line, func(rune) bool { return false })
 	}
-	return w.out
+	return w.finish()
 }
 
-type spanWriter struct{ out []span }
+// spanWriter collects pieces. The one that is not finished is in bytes, so that a long text costs what it is long.
+type spanWriter struct {
+	out  []span
+	last span
+	text []byte
+}
 
 // add appends a piece, to the one before if that is of the same kind.
 func (w *spanWriter) add(kind, text, note string) {
-	if n := len(w.out); n > 0 && w.out[n-1].Kind == kind && kind != kindFeed {
-		last := &w.out[n-1]
-		last.Text += text
-		if note != "" && !strings.Contains(last.Note, note) && len(last.Note) < maxNote {
-			last.Note += ", " + note
-		}
-		return
+	if len(w.text) == 0 || w.last.Kind != kind || kind == kindFeed {
+		w.finish()
+		w.last = span{Kind: kind, Note: note}
+	} else if note != "" && len(w.last.Note) < maxNote && !strings.Contains(w.last.Note, note) {
+		w.last.Note += ", " + note
 	}
-	w.out = append(w.out, span{text, kind, note})
+	w.text = append(w.text, text...)
+}
+
+// finish gives all pieces.
+func (w *spanWriter) finish() []span {
+	if len(w.text) > 0 {
+		w.last.Text = string(w.text)
+		w.out = append(w.out, w.last)
+		w.text = w.text[:0]
+	}
+	return w.out
 }
 
 // maxNote bounds the explanation of a run; the run itself is shown whole.
@@ -79,7 +92,7 @@ const maxNote = 200
 // maxMarks is how many combining marks a letter may carry: more are there to paint over other lines.
 const maxMarks = 3
 
-func (w *spanWriter) text(s string, isPlain func(rune) bool) {
+func (w *spanWriter) write(s string, isPlain func(rune) bool) {
 	marks := 0
 	for len(s) > 0 {
 		if n := wordLength(s); n > 0 {

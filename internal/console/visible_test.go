@@ -97,3 +97,11 @@ func FuzzNothingHides(f *testing.F) {
 		}
 	})
 }
+
+// A call may be 32 KiB long: what is made of it must not cost the square of that.
+func TestALongTextIsNotCopiedForEveryCharacter(t *testing.T) {
+	long := strings.Repeat("some plain words, ", 2000)
+	if got := testing.AllocsPerRun(3, func() { prose(long) }); got > 50 {
+		t.Errorf("%.0f allocations for %d bytes", got, len(long))
+	}
+}

@@ -91,6 +91,9 @@ func checkFields(r *review.Request) *httpError {
 	if r.Arguments == nil {
 		return badRequest(CodeInvalidField, "/request/arguments", "is required: an empty object for a tool without arguments")
 	}
+	if at, twice := strictjson.AmbiguousName(r.Arguments); twice {
+		return badRequest(Code(strictjson.KeyNormalization), "/request/arguments"+at, "equals another name of its object but for capitals: a tool may read either, so send one of them")
+	}
 	if len(r.Context.Messages) > maxMessages {
 		return badRequest(CodeInvalidField, "/request/context/messages", fmt.Sprintf("has more than %d messages", maxMessages))
 	}

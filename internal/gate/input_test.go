@@ -38,6 +38,7 @@ func TestBadInputIsNoDecision(t *testing.T) {
 		"a duplicate key":                    {replace(`"uid":`, `"uid":"x","uid":`), 400, "DuplicateKey", "/request/uid"},
 		"a duplicate key in the arguments":   {replace(`"id":"7"`, `"id":"7","id":"8"`), 400, "DuplicateKey", "/request/arguments/id"},
 		"a key in another case":              {replace(`"uid":`, `"UID":`), 400, "KeyCase", "/request/UID"},
+		"arguments equal but for capitals":   {replace(`"id":"7"`, `"id":"7","ID":"8"`), 400, "KeyNormalization", "/request/arguments/id"},
 		"keys equal after normalisation":     {replace(`"id":"7"`, "\"\u00e9\":1,\"e\u0301\":2"), 400, "KeyNormalization", ""},
 		"an unknown field":                   {replace(`"uid":`, `"surprise":1,"uid":`), 400, "UnknownField", "/request/surprise"},
 		"NaN":                                {replace(`"7"`, `NaN`), 400, "NotFinite", ""},

@@ -105,6 +105,8 @@ func TestPathsAndHosts(t *testing.T) {
 		"a truth value":                        {path, one(true), false, codeNotText},
 		"absent":                               {path, args{"a": args{}}, true, ""},
 		"nothing above it either":              {path, nil, true, ""},
+		"the name in other capitals":           {path, args{"a": args{"At": "/etc/passwd"}}, false, codeNotText},
+		"the name twice but for capitals":      {path, args{"a": args{"at": "/srv/data/x", "AT": "/etc/passwd"}}, false, codeNotText},
 		"something that has no members":        {path, args{"a": "/etc/passwd"}, false, codeNotText},
 		"a list where an object is wanted":     {path, args{"a": []any{args{"at": "/etc/passwd"}}}, false, codeNotText},
 		"null where an object is wanted":       {path, args{"a": nil}, true, ""},

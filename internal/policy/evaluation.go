@@ -7,6 +7,7 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/policy/sources"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // evaluation is one policy's look at one call.
@@ -200,8 +201,9 @@ const (
 	// absent: an object on the way lacks the key, or a list the place, so there is no such argument.
 	absent place = iota
 	present
-	// misshapen: something on the way is no object, or a list where a name is wanted. What the rule is about may well be
-	// there in another shape, so it cannot count as absent.
+	// misshapen: something on the way is no object, or a list where a name is wanted, or the name stands there in other
+	// capitals, which many a tool reads all the same. What the rule is about may well be there in another shape, so it
+	// cannot count as absent.
 	misshapen
 )
 
@@ -211,6 +213,9 @@ func lookup(v any, pointer []string) (any, place) {
 		switch parent := v.(type) {
 		case map[string]any:
 			child, ok := parent[p]
+			if isSpeltOtherwise(parent, p) {
+				return nil, misshapen
+			}
 			if !ok {
 				return nil, absent
 			}
@@ -231,6 +236,16 @@ func lookup(v any, pointer []string) (any, place) {
 		}
 	}
 	return v, present
+}
+
+// isSpeltOtherwise says whether an object has a name that a reader may take for this one.
+func isSpeltOtherwise(object map[string]any, name string) bool {
+	for other := range object {
+		if other != name && strictjson.SameName(other, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func arrayIndex(s string) (int, bool) {

@@ -60,11 +60,11 @@ export async function startGate() {
     },
     async stop() {
       child.kill("SIGTERM");
-      for (let i = 0; child.exitCode === null && i < 100; i++) await sleep(50);
+      for (let i = 0; child.exitCode === null && i < 200; i++) await sleep(50);
       const inTime = child.exitCode !== null;
       if (!inTime) child.kill("SIGKILL");
       rmSync(folder, { recursive: true, force: true });
-      assert.ok(inTime, "the gate did not end in 5 s: do streams hold it up?");
+      assert.ok(inTime, "the gate did not end in 10 s: do streams hold it up?");
     },
   };
 }
@@ -82,7 +82,7 @@ export function launch() {
 // watched opens a page in a context of its own and keeps everything that must not happen in it.
 export async function watched(browser, gate, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, locale: "en-GB", timezoneId: "UTC", ...options });
-  context.setDefaultTimeout(10000);
+  context.setDefaultTimeout(20000);
   const page = await context.newPage();
   const wrong = [];
   page.on("dialog", (d) => { wrong.push(`dialog: ${d.message()}`); d.dismiss(); });

@@ -2,13 +2,9 @@ package llama
 
 import "slices"
 
-// chunk is how many tokens of what questions share are computed at once, ownChunk how many of a question. Larger pieces read
-// the weights less often; smaller ones lose less where two prompts part. Questions part at their beginning, so there is
-// nothing to lose there, and most of the built-in ones fit into one piece.
-const (
-	chunk    = 32
-	ownChunk = 128
-)
+// chunk is how many tokens are computed at once. Larger ones make better use of the CPU; smaller ones lose less where two
+// prompts part, and a caller who goes away is noticed sooner.
+const chunk = 32
 
 // prompt is a list of tokens and where the pieces end in which it is computed.
 //
@@ -16,12 +12,11 @@ const (
 // gives the same bits whether its beginning was computed just now or for another request, the pieces are a function of the
 // prompt alone, and what is kept from before is used again in whole pieces only:
 //
-//	|  head  |            state             |      question, cue      |     tokens
-//	|---32---|---32---|---32---|---32---|-9-|---- 72 ----|---- 71 ----|     pieces
+//	|  head  |            state             | question, cue |     tokens
+//	|---32---|---32---|---32---|---32---|-9-|--- 23 --|- 22 -|    pieces
 //
 // Pieces of the first part begin at multiples of 32, so a state that begins like the one before has the same pieces up to
-// where both part. Its last piece ends where the state ends, so each further question of a request begins there. A question
-// is cut into equal pieces, as few as can be.
+// where both part. Its last piece ends where the state ends, so each further question of a request begins there.
 type prompt struct {
 	tokens []token
 	ends   []int
@@ -35,7 +30,7 @@ func newPrompt(shared, own []token) prompt {
 	if len(shared) > 0 {
 		p.ends = append(p.ends, len(shared))
 	}
-	pieces := (len(own) + ownChunk - 1) / ownChunk
+	pieces := (len(own) + chunk - 1) / chunk
 	for i := 1; i <= pieces; i++ {
 		p.ends = append(p.ends, len(shared)+len(own)*i/pieces)
 	}

@@ -21,11 +21,10 @@ func TestPiecesAreAFunctionOfThePrompt(t *testing.T) {
 		shared, own int
 		want        []int
 	}{
-		"a state that ends between two pieces":       {137, 45, []int{32, 64, 96, 128, 137, 182}},
+		"a state that ends between two pieces":       {137, 45, []int{32, 64, 96, 128, 137, 159, 182}},
 		"a state that ends with a piece":             {64, 10, []int{32, 64, 74}},
-		"a short state and a question of two pieces": {5, 129, []int{5, 69, 134}},
-		"a question that just fits into one":         {5, 128, []int{5, 133}},
-		"nothing that is shared":                     {0, 300, []int{100, 200, 300}},
+		"a short state and a question of two pieces": {5, 64, []int{5, 37, 69}},
+		"nothing that is shared":                     {0, 33, []int{16, 33}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,13 +37,13 @@ func TestPiecesAreAFunctionOfThePrompt(t *testing.T) {
 }
 
 func TestOnlyEqualPiecesAreUsedAgain(t *testing.T) {
-	before := newPrompt(numbers(0, 137), numbers(1000, 150))
+	before := newPrompt(numbers(0, 137), numbers(1000, 45))
 	other := slices.Concat(numbers(0, 100), numbers(500, 37))
 	tests := map[string]struct {
 		next prompt
 		want int
 	}{
-		"the same prompt but for the piece that is read": {before, 212},
+		"the same prompt but for the piece that is read": {before, 159},
 		"another question about the same state":          {newPrompt(numbers(0, 137), numbers(2000, 45)), 137},
 		"a state that parts in its fourth piece":         {newPrompt(other, numbers(1000, 45)), 96},
 		"a state that goes on":                           {newPrompt(numbers(0, 150), numbers(1000, 45)), 128},
@@ -71,15 +70,11 @@ func TestHistoryIsInvisible(t *testing.T) {
 		for i := rng.IntN(len(shared) + 1); i < len(shared); i++ {
 			shared[i] += token(rng.IntN(2) * 1000)
 		}
-		p := newPrompt(shared, numbers(5000+rng.IntN(2)*1000, 1+rng.IntN(400)))
-		longest := chunk
+		p := newPrompt(shared, numbers(5000+rng.IntN(2)*100, 1+rng.IntN(80)))
 		n := s.common(p)
 		at := s.keep(n)
 		for ; n < len(p.ends); n++ {
-			if at >= len(shared) {
-				longest = ownChunk
-			}
-			if len(s.tokens) != at || p.ends[n]-at > longest || p.ends[n] <= at {
+			if len(s.tokens) != at || p.ends[n]-at > chunk || p.ends[n] <= at {
 				t.Fatalf("piece %d of %v begins at %d", n, p.ends, at)
 			}
 			s.add(p.tokens[at:p.ends[n]])

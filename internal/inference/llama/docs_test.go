@@ -23,17 +23,6 @@ func firstCells(page, heading string) []string {
 	return cells
 }
 
-// TestTheSamplesNameThisFingerprint holds the samples for a real model to what this code makes of it.
-func TestTheSamplesNameThisFingerprint(t *testing.T) {
-	patch, err := os.ReadFile("../../../config/samples-llama/patch.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := Fingerprint(smollm2Hash, LabelLogits, nil); !strings.Contains(string(patch), "fingerprint: "+want+"\n") {
-		t.Errorf("config/samples-llama/patch.yaml does not name %s", want)
-	}
-}
-
 func TestThePageOfModelFilesIsComplete(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/models.md")
 	if err != nil {

@@ -153,7 +153,7 @@ func (d *description) batch(window int) int {
 	if d.readout == ClassHead {
 		return window
 	}
-	return max(chunk, ownChunk)
+	return chunk
 }
 
 // open loads from the private copy, whose header is read again: the original may have changed since.
