@@ -52,7 +52,7 @@ func start(ctx context.Context, name, ready string, command func(port string) *e
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(os.TempDir(), "gatewright-bench-"+name+".log"))
+	log, err := os.CreateTemp("", "gatewright-bench-"+name+"-*.log")
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ FRAMES = {
 PROMPT = """{{% set newline = "\\n" %}}{before}{instruction}
 
 <state>
-{{{{ state if state is string else state | tojson }}}}
+{{{{ state if state is string else state | tojson(separators=(",", ":")) }}}}
 </state>
 
 <question>

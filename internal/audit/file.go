@@ -41,6 +41,10 @@ type Options struct {
 	// after how many, 4096 by default. Closing signs too.
 	SignEvery   time.Duration
 	SignRecords int
+	// SignAtOnce signs with the first batch, and what a process that was killed left unsigned as soon as the log is open.
+	SignAtOnce bool
+	// Adopted says in the log that the lines which are there when it is opened were taken over as they are.
+	Adopted bool
 	// Signed is told each checkpoint once it is durable, from the goroutine that writes: it must not wait.
 	Signed func(Checkpoint)
 	// Mirror is given the lines of each batch once they are durable, from the goroutine that writes: it must not wait, and
@@ -185,6 +189,9 @@ func Open(path string, o Options) (*File, error) {
 	}
 	if torn.Bytes > 0 {
 		f.notes = append(f.notes, &Record{Kind: KindRecovered, Torn: &Torn{File: filepath.Base(torn.Path), Bytes: torn.Bytes}})
+	}
+	if o.Adopted && s.head.Seq > 0 {
+		f.notes = append(f.notes, &Record{Kind: KindAdopted})
 	}
 	if s.rotated != nil {
 		f.notes = append(f.notes, &Record{Kind: KindRotated, Rotated: s.rotated})

@@ -31,6 +31,9 @@ const (
 	KindLabel = "label"
 	// KindUnrecorded counts decisions, all of them Block, that had no room in the log.
 	KindUnrecorded = "unrecorded"
+	// KindAdopted says that nothing signed vouches for the lines before it: an operator took the log over as it was, or
+	// its key was made only then.
+	KindAdopted = "adopted"
 )
 
 // Record is one entry of the log. Digests are an algorithm, a colon and

@@ -72,7 +72,7 @@ func describe(name string, schema map[string]any) {
 	const digest = `^[a-z0-9-]{1,32}:[0-9a-f]{32,128}$`
 	switch name {
 	case "kind":
-		schema["enum"] = []string{KindDecision, KindRecovered, KindCheckpoint, KindRotated, KindDropped, KindLabel, KindUnrecorded}
+		schema["enum"] = []string{KindDecision, KindRecovered, KindCheckpoint, KindRotated, KindDropped, KindLabel, KindUnrecorded, KindAdopted}
 	case "outcome":
 		schema["type"] = "string" // an approval has outcomes of its own
 	case "v":

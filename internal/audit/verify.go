@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // Summary of a log whose chain holds.
@@ -20,6 +22,9 @@ type Summary struct {
 	// Checkpoints in the log. Signed is the last line under one whose signature was checked, 0 if none was.
 	Checkpoints uint64 `json:"checkpoints"`
 	Signed      uint64 `json:"signed"`
+	// Adopted is the last line of those that were taken over as they were, 0 if none were: what was signed later says
+	// nothing of who wrote them.
+	Adopted uint64 `json:"adopted"`
 	// Dropped are files that the log says were removed, Labels what people said, Unrecorded decisions without a record.
 	Dropped    uint64 `json:"dropped"`
 	Labels     uint64 `json:"labels"`
@@ -93,6 +98,9 @@ type Evidence struct {
 	Checkpoints []Checkpoint
 	// Keys that checkpoints are signed with. Nil: signatures are not checked, and show nothing.
 	Keys PublicKeys
+	// Now is the time by which records have gone without a signature for too long; the time of NewVerifier by default.
+	// For a copy of a log it is when it was copied.
+	Now time.Time
 }
 
 // How much at the end of a log may be without a signature before that is a break: well over what a gate leaves so when it
@@ -107,8 +115,8 @@ type Verifier struct {
 	evidence Evidence
 	strict   bool // the first line has to follow total.Head
 	kept     map[uint64]string
-	signedAt map[uint64]string // by checkpoints outside the log
-	furthest Head              // of what was kept outside
+	signedAt map[uint64]Checkpoint // kept outside the log
+	furthest Head                  // of what was kept outside
 
 	total  Summary
 	anchor Head // what the first line follows, if it is not the beginning
@@ -117,8 +125,9 @@ type Verifier struct {
 	isAnchored bool
 	sure       uint64 // the last line that something beside the chain vouches for
 	parts      int
-	signedTime time.Time
-	last       []byte // line
+	signedTime time.Time // of the last checkpoint whose signature was checked
+	began      time.Time // of the first record
+	last       []byte    // line
 
 	// of the part
 	part   Summary
@@ -128,7 +137,10 @@ type Verifier struct {
 
 // NewVerifier checks the evidence itself: a checkpoint that none of the keys has signed is an error.
 func NewVerifier(e Evidence) (*Verifier, error) {
-	v := &Verifier{evidence: e, kept: map[uint64]string{}, signedAt: map[uint64]string{}, isAnchored: true}
+	v := &Verifier{evidence: e, kept: map[uint64]string{}, signedAt: map[uint64]Checkpoint{}, isAnchored: true}
+	if e.Now.IsZero() {
+		v.evidence.Now = clock.RealClock{}.Now()
+	}
 	for _, h := range e.Heads {
 		v.kept[h.Seq] = h.Digest
 		v.reach(h)
@@ -144,10 +156,10 @@ func NewVerifier(e Evidence) (*Verifier, error) {
 				return nil, fmt.Errorf("the checkpoint of line %d has a signature that is not that of key %s: it was changed or made up", c.Seq, c.KID)
 			}
 		}
-		if had, ok := v.signedAt[c.Seq]; ok && had != c.Digest {
+		if had, ok := v.signedAt[c.Seq]; ok && had.Digest != c.Digest {
 			return nil, fmt.Errorf("two checkpoints say different things of line %d: they are of two logs", c.Seq)
 		}
-		v.signedAt[c.Seq] = c.Digest
+		v.signedAt[c.Seq] = *c
 		v.reach(c.Head)
 	}
 	return v, nil
@@ -195,7 +207,8 @@ func (v *Verifier) End() (Summary, error) {
 	return v.total, v.checkSigned()
 }
 
-// checkSigned wants the end of the log to be signed up to what a gate may have left.
+// checkSigned wants the end of the log to be signed up to what a gate may have left. A log in which nothing is signed may
+// be as old as that: times that records give themselves are nothing to go by, so the age is by the verifier's clock too.
 func (v *Verifier) checkSigned() error {
 	if v.evidence.Keys == nil || v.total.Head.Seq == v.total.Signed {
 		return nil
@@ -205,12 +218,16 @@ func (v *Verifier) checkSigned() error {
 	if err != nil {
 		return err
 	}
-	isLate := v.total.Signed > 0 && last.Time.Sub(v.signedTime) > MaxUnsignedFor
+	since := v.signedTime
+	if v.total.Signed == 0 {
+		since = v.began
+	}
+	age := v.evidence.Now.Sub(since)
+	isLate := last.Time.Sub(since) > MaxUnsignedFor || age > MaxUnsignedFor || v.total.Signed == 0 && age < -MaxUnsignedFor
 	if unsigned <= MaxUnsigned && !isLate {
 		return nil
 	}
-	b := &Break{What: BreakUnsigned, From: v.sure + 1, Expected: "a checkpoint", Found: fmt.Sprintf("%d records without one", unsigned)}
-	return b
+	return &Break{What: BreakUnsigned, From: v.sure + 1, Expected: "a checkpoint", Found: fmt.Sprintf("%d records without one", unsigned)}
 }
 
 func (v *Verifier) check(line []byte, err error) error {
@@ -237,6 +254,13 @@ func (v *Verifier) check(line []byte, err error) error {
 	if err := v.read(head, line); err != nil {
 		return err
 	}
+	if v.total.Records == 0 {
+		first, err := Decode(line)
+		if err != nil {
+			return v.broken(BreakLine, "an entry of version "+strconv.Itoa(Version), "something else")
+		}
+		v.began = first.Time
+	}
 	v.part.Head, v.total.Head = now, now
 	v.part.Records++
 	v.total.Records++
@@ -253,8 +277,12 @@ func (v *Verifier) follows(head lineHead) error {
 	}
 	if v.total.Records == 0 && !v.strict && head.seq > 1 {
 		v.anchor = Head{Seq: head.seq - 1, Digest: head.prev}
-		v.isAnchored = v.kept[v.anchor.Seq] == head.prev || v.signedAt[v.anchor.Seq] == head.prev
+		c := v.signedAt[v.anchor.Seq]
+		v.isAnchored = v.kept[v.anchor.Seq] == head.prev || c.Digest == head.prev
 		v.sure = v.anchor.Seq
+		if c.Digest == head.prev {
+			v.vouch(c.Seq, c.Time)
+		}
 		return nil
 	}
 	switch {
@@ -277,10 +305,10 @@ func (v *Verifier) compare(now Head) error {
 		v.sure = now.Seq
 	}
 	if want, ok := v.signedAt[now.Seq]; ok {
-		if want != now.Digest {
-			return v.rewritten(BreakCheckpoint, want, now.Digest)
+		if want.Digest != now.Digest {
+			return v.rewritten(BreakCheckpoint, want.Digest, now.Digest)
 		}
-		v.sure = now.Seq
+		v.vouch(now.Seq, want.Time)
 	}
 	return nil
 }
@@ -291,6 +319,9 @@ func (v *Verifier) read(head lineHead, line []byte) error {
 	case KindRecovered:
 		v.part.Recovered++
 		v.total.Recovered++
+		return nil
+	case KindAdopted:
+		v.part.Adopted, v.total.Adopted = head.seq-1, head.seq-1
 		return nil
 	case KindCheckpoint, KindDropped, KindUnrecorded, KindLabel:
 	default:
@@ -334,9 +365,17 @@ func (v *Verifier) checkpoint(e *Entry) error {
 	case !good:
 		return v.rewritten(BreakSignature, "the signature of key "+c.KID, "another one")
 	}
-	v.sure, v.signedTime = e.Seq, c.Time
-	v.part.Signed, v.total.Signed = e.Seq, e.Seq
+	v.vouch(e.Seq, c.Time)
 	return nil
+}
+
+// vouch notes that a checkpoint stands for all lines up to seq. Without keys its time says nothing.
+func (v *Verifier) vouch(seq uint64, at time.Time) {
+	v.sure = seq
+	if v.evidence.Keys != nil {
+		v.signedTime = at
+		v.part.Signed, v.total.Signed = seq, seq
+	}
 }
 
 func (v *Verifier) broken(what, expected, found string) *Break {

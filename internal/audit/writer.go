@@ -15,7 +15,10 @@ const noteRoom = 64 << 10
 
 // write is the goroutine that owns the sink.
 func (f *File) write(s Sink) {
-	w := writer{file: f, sink: s, lastSigned: f.options.Clock.Now()}
+	w := writer{file: f, sink: s}
+	if !f.options.SignAtOnce {
+		w.lastSigned = f.options.Clock.Now()
+	}
 	w.turner, _ = s.(turner)
 	w.resumer, _ = s.(Resumer)
 	w.retain()

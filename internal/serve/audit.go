@@ -39,6 +39,8 @@ type AuditConfig struct {
 	Checkpoints string
 	// LogCheckpoints writes checkpoints to the process's log too.
 	LogCheckpoints bool
+	// Adopt is the head, as SEQ:DIGEST, of a log that is taken over although nothing signed vouches for it. The log says so.
+	Adopt string
 	// RotateMiB and RotateAge say when a file is full; 0 is never.
 	RotateMiB int64
 	RotateAge time.Duration
@@ -64,6 +66,7 @@ func (c *AuditConfig) bindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.Key, "audit-key", "gatewright-audit-key.json", "file with the key that the log is signed with; made, readable by its owner only, if it is not there; empty to sign nothing")
 	f.StringVar(&c.Checkpoints, "audit-checkpoints", "", "file to keep signed checkpoints in, better on another volume; beside the log by default")
 	f.BoolVar(&c.LogCheckpoints, "audit-log-checkpoints", false, "write signed checkpoints to standard error too, for a collector to keep")
+	f.StringVar(&c.Adopt, "audit-adopt", "", "SEQ:DIGEST of the last line of a log to take over as it is, although no checkpoint vouches for it; the log says so")
 	f.Int64Var(&c.RotateMiB, "audit-rotate-mib", 1024, "begin a new file when the log has so many MiB; 0 for never")
 	f.DurationVar(&c.RotateAge, "audit-rotate-age", 0, "begin a new file when the first record is so old, as in 24h; 0 for never")
 	f.IntVar(&c.KeepFiles, "audit-keep-files", 0, "keep so many full files; 0 for all")
@@ -125,6 +128,11 @@ func (c *Config) validateAudit() error {
 	}
 	if c.AuditLog == NoAuditLog && s.nats == nil && !s.stdout {
 		return errors.New("--audit-log none: records have to go somewhere, so give --audit-sink nats:// or stdout")
+	}
+	if c.Audit.Adopt != "" {
+		if _, err := audit.ParseHead(c.Audit.Adopt); err != nil {
+			return fmt.Errorf("--audit-adopt: %w", err)
+		}
 	}
 	if c.Audit.CaptureKey != "" && c.Audit.Capture == "" {
 		return errors.New("--capture-key is for --capture-dir: give it too, or neither")
@@ -308,11 +316,13 @@ func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options
 	if c.Audit.Key == "" {
 		return nil
 	}
+	isNew := isMissing(c.Audit.Key)
 	keys, err := audit.LoadOrCreateKeys(c.Audit.Key, clock.RealClock{})
 	if err != nil {
 		return fmt.Errorf("--audit-key %s: %w", c.Audit.Key, err)
 	}
-	o.Signer, r.keys = keys, keys
+	o.Signer, o.SignAtOnce, r.keys = keys, true, keys
+	var last audit.Checkpoint
 	var outside *audit.Outside
 	path := c.Audit.Checkpoints
 	if path == "" && s.nats == nil && c.AuditLog != NoAuditLog {
@@ -323,7 +333,11 @@ func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options
 			return fmt.Errorf("--audit-checkpoints %s: %w", path, err)
 		}
 		r.closers = append(r.closers, outside)
-		if err := checkBehind(ctx, c, s, path, outside.Last()); err != nil {
+		last = outside.Last()
+	}
+	if s.nats == nil && c.AuditLog != NoAuditLog {
+		k := known{keys: keys.Public(), isNew: isNew, last: last, path: path}
+		if o.Adopted, err = r.knowAgain(ctx, c, k); err != nil {
 			return err
 		}
 	}
@@ -334,16 +348,6 @@ func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options
 		if c.Audit.LogCheckpoints {
 			r.log.Info("audit checkpoint", "checkpoint", k)
 		}
-	}
-	return nil
-}
-
-func checkBehind(ctx context.Context, c *Config, s sinks, path string, last audit.Checkpoint) error {
-	if last.Seq == 0 || s.nats != nil || c.AuditLog == NoAuditLog {
-		return nil
-	}
-	if err := audit.CheckHead(ctx, c.AuditLog, last); err != nil {
-		return fmt.Errorf("--audit-log %s: %w: find out what happened; to begin a new log, move %s away as well", c.AuditLog, err, path)
 	}
 	return nil
 }

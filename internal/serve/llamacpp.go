@@ -104,8 +104,6 @@ func llamaArguments(m *v1alpha1.DeciderModel, c *LlamaConfig) []string {
 }
 
 // startProcess starts a process that lives until it is closed, whatever becomes of the context in which manifests were read.
-//
-//nolint:contextcheck // the same
 func startProcess(m *v1alpha1.DeciderModel, c *LlamaConfig, log *slog.Logger) (*process, error) {
 	program, err := c.program()
 	if err != nil {

@@ -96,7 +96,7 @@ func (s *sender) emit(ctx context.Context, line []byte) {
 // severity makes what was stopped stand out.
 func severity(e *audit.Entry) log.Severity {
 	switch {
-	case e.Kind == audit.KindUnrecorded || e.Kind == audit.KindRecovered:
+	case e.Kind == audit.KindUnrecorded || e.Kind == audit.KindRecovered || e.Kind == audit.KindAdopted:
 		return log.SeverityError
 	case e.Outcome == review.Block:
 		return log.SeverityWarn
