@@ -75,8 +75,10 @@ tidy: ## bring go.mod and go.sum in line with the imports
 .PHONY: test
 test: ## run every test with the race detector, then those of the clients and of the web page; installs what is missing
 	@hack/prepare.sh
+	@$(call say,llama.cpp and three small models for the decider; the first run fetches 450 MB)
+	@hack/llama/fetch.sh
 	@$(call say,Go: unit and schema tests with the race detector; the first run compiles for some minutes)
-	@$(GO) test -race ./...
+	@GATEWRIGHT_REQUIRE_MODELS=1 $(GO) test -race -timeout 20m ./...
 	@$(call say,clients: Go - Python - JavaScript)
 	@TESTFLAGS=-race clients/test.sh
 	@$(call say,the web page in a browser)

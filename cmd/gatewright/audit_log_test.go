@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -175,5 +176,66 @@ func TestAuditVerifyNamesWhatWasRewritten(t *testing.T) {
 		if code != exitFailed || !strings.Contains(out, "somewhere from record 3 to 4") || !strings.Contains(out, "not what the gate has signed") {
 			t.Errorf("%s: exit %d: %s%s", path, code, out, errs)
 		}
+	}
+}
+
+// forgeLog writes a log anew as somebody does who has no key: one file, a chain that holds, other outcomes, no checkpoints.
+func forgeLog(t *testing.T, log string) string {
+	t.Helper()
+	parts, err := audit.Parts(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	prev, seq := "sha256:"+strings.Repeat("0", 64), 0
+	for _, part := range parts {
+		data, err := os.ReadFile(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), `"kind":`)
+			if strings.HasPrefix(rest, `"checkpoint"`) || strings.HasPrefix(rest, `"rotated"`) {
+				continue
+			}
+			seq++
+			line = fmt.Sprintf(`{"v":1,"seq":%d,"prev":%q,"kind":`, seq, prev) + strings.ReplaceAll(rest, `"outcome":"Block"`, `"outcome":"Allow"`)
+			prev = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(line)))
+			out.WriteString(line + "\n")
+		}
+	}
+	forged := filepath.Join(t.TempDir(), "audit.jsonl")
+	if err := os.WriteFile(forged, []byte(out.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return forged
+}
+
+// A log that was written anew with its signatures taken out is not whole when there is a key to check it by.
+func TestAuditVerifyRefusesWhatNothingSignedVouchesFor(t *testing.T) {
+	log, key := bigLog(t)
+	forged := forgeLog(t, log)
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"the log itself": {[]string{log, "--key", key}, exitOK, []string{"0 records behind that", "no checkpoints outside: there is no " + log + audit.CheckpointSuffix}},
+		"the forgery":    {[]string{forged, "--key", key}, exitFailed, []string{"nothing in the log is signed with the keys given: there are 60 records"}},
+		"the forgery without a key: its chain holds": {[]string{forged}, exitOK, []string{"60 records"}},
+		"a copy from the first minute":               {[]string{forged, "--key", key, "--as-of", "2026-01-02T12:01:00Z"}, exitFailed, []string{"nothing in the log is signed"}},
+		"a time that is none":                        {[]string{log, "--key", key, "--as-of", "noon"}, exitUsage, []string{"--as-of: want a time"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := command(t, "", append([]string{"audit", "verify"}, test.args...)...)
+			if code != test.code {
+				t.Errorf("exit %d, want %d\n%s%s", code, test.code, out, errs)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out+errs, want) {
+					t.Errorf("%q is not in:\n%s%s", want, out, errs)
+				}
+			}
+		})
 	}
 }

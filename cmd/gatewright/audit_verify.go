@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,14 +16,15 @@ import (
 )
 
 func newAuditVerify() *cobra.Command {
-	var o struct{ head, keys, checkpoints string }
+	var o struct{ head, keys, checkpoints, asOf string }
 	c := &cobra.Command{
 		Use: "verify FILE|DIR|FILE...", Short: "Check the chain of an audit log and its signatures",
 		Long: "Checks that no line was changed, moved or left out, and prints the head: the number of the last line and its digest.\n" +
 			"A file stands for the full files before it too, a folder for the log in it; several files are the parts of one chain, oldest\n" +
 			"first. What is kept outside the log shows that lines were cut off at the end, or that the log was written anew: signed\n" +
 			"checkpoints (--checkpoints; the file beside the log is taken if there is one) and a head that was noted down (--head).\n" +
-			"Signatures are checked with --key, which is the gate's key file or the public keys in it.\n" +
+			"Signatures are checked with --key, which is the gate's key file or the public keys in it. The end of the log may then be\n" +
+			"without one for ten minutes at most, by this machine's clock; for a copy, --as-of says when it was made.\n" +
 			"Exit status: 0 if the log is whole, 4 if it is not, 1 if a file cannot be read.",
 		Example: "  gatewright audit verify gatewright-audit.jsonl --key gatewright-audit-key.json\n" +
 			"  gatewright audit verify gatewright-audit.jsonl --head 1200:sha256:...",
@@ -36,6 +38,9 @@ func newAuditVerify() *cobra.Command {
 				}
 				e.Heads = append(e.Heads, kept)
 			}
+			if err := asOf(&e, o.asOf); err != nil {
+				return err
+			}
 			parts, err := audit.Parts(paths...)
 			if err != nil {
 				return err
@@ -44,8 +49,14 @@ func newAuditVerify() *cobra.Command {
 			if len(paths) == 1 {
 				beside = parts[len(parts)-1] + audit.CheckpointSuffix // the file in use has the name of the log
 			}
-			if err := evidence(&e, o.keys, o.checkpoints, beside); err != nil {
+			isMissing, err := evidence(&e, o.keys, o.checkpoints, beside)
+			if err != nil {
 				return err
+			}
+			if isMissing && e.Keys != nil {
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "no checkpoints outside: there is no %s, so lines that were cut off at the end do not show; if they are kept elsewhere, give --checkpoints\n", cell(beside)); err != nil {
+					return err
+				}
 			}
 			return verifyLog(c.Context(), c.OutOrStdout(), parts, e)
 		},
@@ -53,28 +64,39 @@ func newAuditVerify() *cobra.Command {
 	c.Flags().StringVar(&o.head, "head", "", "SEQ:DIGEST that was noted down; the line SEQ must still have it")
 	c.Flags().StringVar(&o.keys, "key", "", "file with the keys that the log is signed with; without it signatures are not checked")
 	c.Flags().StringVar(&o.checkpoints, "checkpoints", "", "file with checkpoints that were kept outside the log; by default the one beside it, if there is one")
+	c.Flags().StringVar(&o.asOf, "as-of", "", "when the log was copied, as in 2026-01-02T15:04:05Z; by default it is taken to be in use now")
 	return c
 }
 
-// evidence reads keys and checkpoints: those given, or those in the file beside the log, if there is one.
-func evidence(e *audit.Evidence, keys, checkpoints, beside string) (err error) {
+func asOf(e *audit.Evidence, text string) (err error) {
+	if text == "" {
+		return nil
+	}
+	if e.Now, err = time.Parse(time.RFC3339, text); err != nil {
+		return exit{exitUsage, "--as-of: want a time as in 2026-01-02T15:04:05Z"}
+	}
+	return nil
+}
+
+// evidence reads keys and checkpoints: those given, or those in the file beside the log. It says whether that is missing.
+func evidence(e *audit.Evidence, keys, checkpoints, beside string) (isMissing bool, err error) {
 	if keys != "" {
 		if e.Keys, err = audit.ReadPublicKeys(keys); err != nil {
-			return fmt.Errorf("--key %s: %w", cell(keys), err)
+			return false, fmt.Errorf("--key %s: %w", cell(keys), err)
 		}
 	}
 	from := cmp.Or(checkpoints, beside)
 	if from == "" {
-		return nil
+		return false, nil
 	}
 	e.Checkpoints, err = audit.ReadCheckpoints(from)
 	if checkpoints == "" && errors.Is(err, os.ErrNotExist) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoints: %w", err)
+		return false, fmt.Errorf("checkpoints: %w", err)
 	}
-	return nil
+	return false, nil
 }
 
 func verifyLog(ctx context.Context, w io.Writer, parts []string, e audit.Evidence) error {
@@ -133,12 +155,22 @@ func endBreak(w io.Writer, parts []string, total audit.Summary, b *audit.Break) 
 	case audit.BreakCut:
 		return exit{exitFailed, fmt.Sprintf("lines are missing at the end: expected %s, found %s", b.Expected, b.Found)}
 	case audit.BreakUnsigned:
-		return exit{exitFailed, fmt.Sprintf("the end of the log is not signed: from record %d on there are %s: they were written by somebody without the key, or its signatures were taken out", b.From, b.Found)}
+		return exit{exitFailed, unsigned(total, b)}
 	}
 	if err := printBreak(w, parts[0], 0, b, true); err != nil {
 		return err
 	}
 	return exit{exitFailed, fmt.Sprintf("%s: the chain breaks at line %d, and ends with %d", cell(parts[0]), b.Line, total.Head.Seq)}
+}
+
+// unsigned says what to make of records without a signature: what a forger leaves, a gate that was stopped hard can too.
+func unsigned(total audit.Summary, b *audit.Break) string {
+	if total.Signed == 0 {
+		return fmt.Sprintf("nothing in the log is signed with the keys given: there are %s: it was written by somebody without the key, or its signatures were taken out. "+
+			"A log that was kept without a key until now is signed once a gate has taken it over; without --key only its chain is checked", b.Found)
+	}
+	return fmt.Sprintf("the end of the log is not signed: from record %d on there are %s: they were written by somebody without the key, or its signatures were taken out. "+
+		"A gate that was killed signs its last records when it starts again; for a copy of a log in use give --as-of", b.From, b.Found)
 }
 
 func printWhole(w io.Writer, total audit.Summary, e audit.Evidence) error {
@@ -148,6 +180,11 @@ func printWhole(w io.Writer, total audit.Summary, e audit.Evidence) error {
 		}
 	} else if total.Checkpoints > 0 {
 		if _, err := fmt.Fprintf(w, "%d checkpoints, whose signatures were not checked: give --key\n", total.Checkpoints); err != nil {
+			return err
+		}
+	}
+	if total.Adopted > 0 {
+		if _, err := fmt.Fprintf(w, "taken over as they were: records up to %d, so that no signature says who wrote them\n", total.Adopted); err != nil {
 			return err
 		}
 	}

@@ -119,8 +119,9 @@ func (a Approvers) mayApprove(c *Call, by Approver, channel Channel) error {
 	if a.SelfApproval {
 		return nil
 	}
-	// Whose call it is may be told apart from another user's only if somebody other than the agent has said so.
-	isUnknown := by.Type == Attested && c.AttestedBy == ""
+	// Whose call it is may be told apart from another user's only if somebody has said so: for the user of a chat, who may be
+	// behind the agent, somebody other than the agent; for a user of the issuer at least the agent.
+	isUnknown := c.AttestedBy == "" && (by.Type == Attested || by.Type == OIDC && c.OnBehalfOf == "")
 	if isUnknown || c.OnBehalfOf != "" && strings.EqualFold(c.OnBehalfOf, by.Name) {
 		return ErrSelfApproval
 	}

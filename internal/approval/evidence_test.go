@@ -86,3 +86,22 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("in records: %s", s)
 	}
 }
+
+// A user of the issuer may be the very one behind the agent: where nobody says whose call it is, that cannot be told.
+func TestAUserOfTheIssuerNeedsToKnowWhoseCallItIs(t *testing.T) {
+	rules := Approvers{Channels: []Channel{ChannelOIDC}, Issuers: []string{"i"}}
+	kim := Approver{Type: OIDC, Issuer: "i", Name: "kim"}
+	for name, c := range map[string]struct {
+		call Call
+		want error
+	}{
+		"nobody says whose call it is":      {Call{}, ErrSelfApproval},
+		"the agent names another user":      {Call{Binding: Binding{OnBehalfOf: "jo"}}, nil},
+		"the agent names this user":         {Call{Binding: Binding{OnBehalfOf: "Kim"}}, ErrSelfApproval},
+		"a front door vouches for a caller": {Call{Binding: Binding{AttestedBy: "door"}}, nil},
+	} {
+		if err := rules.mayApprove(&c.call, kim, ChannelOIDC); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+}

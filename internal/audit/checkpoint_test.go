@@ -89,7 +89,12 @@ func TestVerifierSaysWhereALogIsNotWhole(t *testing.T) {
 	}{
 		"a whole log":                                               {l, all, nil},
 		"a whole log, by its keys alone":                            {l, Evidence{Keys: public}, nil},
-		"a log that went on behind its checkpoints":                 {l[:7], Evidence{Keys: public, Checkpoints: outside[:2]}, nil},
+		"a log that went on behind its checkpoints":                 {l[:7], Evidence{Keys: public, Checkpoints: outside[:2], Now: noon}, nil},
+		"the same, ten minutes later":                               {l[:7], Evidence{Keys: public, Checkpoints: outside[:2], Now: noon.Add(MaxUnsignedFor + time.Second)}, &Break{What: BreakUnsigned, From: 7}},
+		"rewritten whole, and no copy of a checkpoint":              {forge(t, l, 0, nil), Evidence{Keys: public}, &Break{What: BreakUnsigned, From: 1}},
+		"records of this minute, before the first checkpoint":       {l[:2], Evidence{Keys: public, Now: noon.Add(time.Minute)}, nil},
+		"the same, from a time that is yet to come":                 {l[:2], Evidence{Keys: public, Now: noon.Add(-time.Hour)}, &Break{What: BreakUnsigned, From: 1}},
+		"no checkpoint but one outside":                             {l[:2], Evidence{Keys: public, Checkpoints: outside[:1]}, nil},
 		"an altered line":                                           {altered, all, &Break{Line: 5, What: BreakPrevious}},
 		"lines that change places":                                  {swapped, all, &Break{Line: 4, What: BreakSequence}},
 		"a line that is missing":                                    {slices.Delete(slices.Clone(l), 3, 4), all, &Break{Line: 4, What: BreakSequence}},

@@ -113,7 +113,7 @@ func send(t *testing.T, url, secret string, v any) (int, []byte) {
 func (g *auditedGate) ask(t *testing.T, tool string) *review.Response {
 	t.Helper()
 	call := review.ToolCallReview{APIVersion: review.APIVersion, Kind: review.Kind, Request: &review.Request{
-		UID: newUID(t), Tool: review.Tool{Name: tool}, Arguments: map[string]any{"id": "7", "to": "shop"}, Context: review.Context{UserRequest: "set item 7"},
+		UID: newUID(t), Tool: review.Tool{Name: tool}, Arguments: map[string]any{"id": "7", "to": "shop"}, Context: review.Context{UserRequest: "set item 7", OnBehalfOf: "jo"},
 	}}
 	status, data := send(t, g.url+review.Path, "", call)
 	var out review.ToolCallReview

@@ -104,6 +104,8 @@ func llamaArguments(m *v1alpha1.DeciderModel, c *LlamaConfig) []string {
 }
 
 // startProcess starts a process that lives until it is closed, whatever becomes of the context in which manifests were read.
+//
+//nolint:contextcheck,nolintlint // contextcheck looks for this here, although it reports at callers
 func startProcess(m *v1alpha1.DeciderModel, c *LlamaConfig, log *slog.Logger) (*process, error) {
 	program, err := c.program()
 	if err != nil {

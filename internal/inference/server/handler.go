@@ -107,11 +107,10 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, x *exchange) *
 	}
 	x.caller = caller
 	// Bodies take memory while they are read, so more of them than can wait are not even begun.
-	if s.open.Add(1) > int32(2*s.options.Queue+16) {
-		s.open.Add(-1)
+	if !s.open.take(caller) {
 		return s.full()
 	}
-	defer s.open.Add(-1)
+	defer s.open.give(caller)
 	timeout, refused := s.timeoutOf(r)
 	if refused != nil {
 		return refused

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -278,29 +279,73 @@ func TestTheWorkerHoldsToTheContext(t *testing.T) {
 	}
 }
 
-// TestBodiesThatDoNotComeTakeNoMoreThanTheirShare opens requests and never sends their bodies.
+// TestBodiesThatDoNotComeTakeNoMoreThanTheirShare has a caller open requests whose bodies do not come. It gets half of the
+// places, and another caller is answered meanwhile.
 func TestBodiesThatDoNotComeTakeNoMoreThanTheirShare(t *testing.T) {
-	r := start(t, newScripted(), func(o *Options) { o.Queue = 1 })
-	const most = 2*1 + 16
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, "slow "+gateToken+"\nbrisk "+otherToken+"\n")
+	tokens, err := OpenTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, newScripted(), func(o *Options) { o.Queue, o.Callers = 1, tokens })
+	const share = (2*1 + 16) / 2
 	var open []net.Conn
-	for range most {
+	for range share {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 		open = append(open, c)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n", PathSystemOne)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", PathSystemOne, gateToken)
 	}
-	eventually(t, "all are being read", func() bool { return r.open.Load() == most })
-	if got := r.post(t, asks(`"s"`)); got.status != 429 || codeIn(t, got) != CodeQueueFull {
-		t.Errorf("one more: %+v", got)
+	eventually(t, "all are being read", func() bool { return r.open.inUse() == share })
+	slow, brisk := "Bearer "+gateToken, "Bearer "+otherToken
+	if got := r.post(t, asks(`"s"`), "Authorization", slow); got.status != 429 || codeIn(t, got) != CodeQueueFull {
+		t.Errorf("one more of the same caller: %+v", got)
+	}
+	if got := r.post(t, asks(`"s"`), "Authorization", brisk); got.status != 200 {
+		t.Errorf("one of another caller: %+v", got)
 	}
 	for _, c := range open {
 		c.Close()
 	}
-	eventually(t, "none is being read", func() bool { return r.open.Load() == 0 })
-	if got := r.post(t, asks(`"s"`)); got.status != 200 {
+	eventually(t, "none is being read", func() bool { return r.open.inUse() == 0 })
+	if got := r.post(t, asks(`"s"`), "Authorization", slow); got.status != 200 {
 		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		max   int
+		takes string // a letter for each caller
+		want  []bool
+	}{
+		"half of them for one caller":           {4, "aaa", []bool{true, true, false}},
+		"the other half for another":            {4, "aaabbb", []bool{true, true, false, true, true, false}},
+		"no more than there are, for whoever":   {2, "abc", []bool{true, true, false}},
+		"the only one for whoever comes first":  {1, "ab", []bool{true, false}},
+		"the odd one counts for either of them": {3, "aaabb", []bool{true, true, false, true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlaces(test.max)
+			var got []bool
+			for _, caller := range test.takes {
+				got = append(got, p.take(string(caller)))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for i, caller := range test.takes {
+				if got[i] {
+					p.give(string(caller))
+				}
+			}
+			if p.inUse() != 0 || len(p.share) != 0 {
+				t.Errorf("%d in use, shares %v", p.inUse(), p.share)
+			}
+		})
 	}
 }

@@ -87,7 +87,7 @@ type Server struct {
 	tracer  trace.Tracer
 
 	phase    atomic.Int32
-	open     atomic.Int32 // requests between authentication and answer
+	open     *places      // of requests between authentication and answer
 	verified atomic.Int64 // Unix nanoseconds of the last successful look at the bytes
 
 	// ended is closed when nothing may be answered any more; endCause says why, and is set before.
@@ -126,6 +126,7 @@ func New(o Options) (*Server, error) {
 		s.names[name] = true
 	}
 	s.queue = newQueue(o.Queue)
+	s.open = newPlaces(2*o.Queue + 16)
 	s.worker = newWorker(o.Engine, s.queue, o.Clock)
 	s.tracer = o.Tracer.Tracer("gatewright.dev/gatewright/internal/inference/server")
 	s.verified.Store(o.Clock.Now().UnixNano())
