@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 )
 
@@ -10,10 +11,8 @@ func TestAmbiguousNames(t *testing.T) {
 	for i := range 2 * manyNames {
 		many[fmt.Sprintf("name-%d", i)] = nil
 	}
-	manyTwice := map[string]any{"NAME-7": nil}
-	for k, v := range many {
-		manyTwice[k] = v
-	}
+	manyTwice := maps.Clone(many)
+	manyTwice["NAME-7"] = nil
 	for name, c := range map[string]struct {
 		tree    any
 		pointer string
