@@ -75,6 +75,7 @@ func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
 		d.block(ReasonNotReady, "the gate has no policies yet: call again in a moment", true)
 		return d.record(ctx)
 	}
+	d.withholdRefused()
 	d.judgement = snapshot.Policies.Judge(ctx, &in.request)
 	d.terms, d.policies = d.judgement.Terms(), d.judgement.Policies()
 	d.digest = "sha256:" + d.judgement.PolicyDigest()

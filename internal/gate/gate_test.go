@@ -76,12 +76,14 @@ type decider struct {
 	answers questions.Answers
 	print   string
 	err     error
+	state   questions.State
 	wait    chan struct{}
 }
 
 func (d *decider) Decide(ctx context.Context, r inference.Request) (inference.Result, error) {
 	d.mu.Lock()
 	d.calls++
+	d.state = r.State
 	wait, err := d.wait, d.err
 	d.mu.Unlock()
 	if wait != nil {

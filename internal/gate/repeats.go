@@ -1,15 +1,21 @@
 package gate
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"gatewright.dev/gatewright/internal/policy"
+	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 const (
 	// denialMemory is how long a denial is remembered. After it the same call is judged anew.
 	denialMemory = 10 * time.Minute
+	// refusalMemory is how long a call that did not run is kept from counting as one that did.
+	refusalMemory = 6 * time.Hour
 	// maxRemembered bounds how many denials and clarifications are remembered; the oldest make room.
 	maxRemembered = 16384
 )
@@ -20,7 +26,11 @@ type repeats struct {
 	denials  *expiring[denialKey, denial]
 	clarifys *expiring[clarifyKey, int]
 	outcomes *expiring[outcomeKey, policy.Outcome]
+	refused  *expiring[callKey, bool]
 }
+
+// callKey is a call of a caller, whatever was said before it.
+type callKey struct{ caller, tool, arguments string }
 
 // outcomeKey is a whole state that one decider was asked about.
 type outcomeKey struct {
@@ -46,6 +56,7 @@ func newRepeats() *repeats {
 		denials:  newExpiring[denialKey, denial](maxRemembered, denialMemory),
 		clarifys: newExpiring[clarifyKey, int](maxRemembered, time.Hour),
 		outcomes: newExpiring[outcomeKey, policy.Outcome](maxRemembered, time.Hour),
+		refused:  newExpiring[callKey, bool](maxRemembered, refusalMemory),
 	}
 }
 
@@ -96,6 +107,7 @@ func (d *decision) remember() {
 	if d.gate.options.NoReuse {
 		return
 	}
+	d.rememberRefused()
 	switch d.verdict.Outcome {
 	case policy.Block:
 		if d.deciderAnswered() && !d.retryable() && d.repeats == 0 {
@@ -108,6 +120,64 @@ func (d *decision) remember() {
 		d.countClarify()
 	case policy.Confirm, policy.Allow:
 	}
+}
+
+// rememberRefused notes that this call is not to run, or that it is after all.
+func (d *decision) rememberRefused() {
+	if d.in.review.DryRun {
+		return
+	}
+	r := d.gate.repeats
+	key := callKey{d.in.caller.String(), d.in.request.Tool, d.in.argumentsDigest}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if refused := d.verdict.Outcome != policy.Allow; refused || r.refused.has(key) {
+		r.refused.put(key, refused, d.in.request.Now)
+	}
+}
+
+// withholdRefused takes the calls that this gate has refused out of what deciders compute from. A call that ran may be why
+// the next one has its values; one that was refused is only what the agent has tried, and trying it again in other words
+// must not make it look as if somebody had asked for it.
+func (d *decision) withholdRefused() {
+	r, q := d.gate.repeats, &d.in.request
+	if d.gate.options.NoReuse || r.hasNoRefused() {
+		return
+	}
+	q.Messages = slices.DeleteFunc(q.Messages, func(m questions.Message) bool {
+		key, ok := d.earlierCall(&m)
+		if !ok {
+			return false
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		refused, found := r.refused.get(key, q.Now)
+		return found && refused
+	})
+}
+
+func (r *repeats) hasNoRefused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.refused.entries) == 0
+}
+
+// earlierCall reads a message that states a call, as "[tool call] NAME {arguments}".
+func (d *decision) earlierCall(m *questions.Message) (callKey, bool) {
+	call, ok := strings.CutPrefix(m.Text, questions.CallPrefix)
+	if !ok || m.Role != questions.RoleAssistant {
+		return callKey{}, false
+	}
+	name, arguments, _ := strings.Cut(call, " ")
+	tree, err := strictjson.Parse([]byte(arguments), d.gate.options.Limits)
+	if err != nil {
+		return callKey{}, false
+	}
+	digest, err := strictjson.Digest(tree)
+	if err != nil {
+		return callKey{}, false
+	}
+	return callKey{d.in.caller.String(), name, digest}, true
 }
 
 func (d *decision) deciderAnswered() bool { return d.fingerprint != "" && d.deciderErr == "" }
@@ -151,6 +221,12 @@ func (e *expiring[K, V]) get(k K, now time.Time) (V, bool) {
 		return zero, false
 	}
 	return found.value, true
+}
+
+// has says whether there is an entry, ended or not.
+func (e *expiring[K, V]) has(k K) bool {
+	_, ok := e.entries[k]
+	return ok
 }
 
 // put keeps the end of an entry that is there, so that asking again and again does not keep it alive.

@@ -58,6 +58,9 @@ const (
 	RoleTool      = "tool"
 )
 
+// CallPrefix begins a message of the assistant that is a call and no text: "[tool call] NAME {arguments}".
+const CallPrefix = "[tool call] "
+
 // Message is what somebody other than the user said. Text of a tool is untrusted.
 type Message struct{ Role, Text string }
 

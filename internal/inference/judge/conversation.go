@@ -7,9 +7,6 @@ import (
 	"gatewright.dev/gatewright/internal/questions"
 )
 
-// callPrefix begins an assistant message that is a call and no text: "[tool call] NAME {arguments}".
-const callPrefix = "[tool call] "
-
 // readOthers reads what assistant and tools said, in order. A result belongs to the calls that wait for one; which of
 // several it is only its text could say, and that is not taken for true: then it is as little asked for as the least of
 // them.
@@ -22,7 +19,7 @@ func (v *view) readOthers(tool string, messages []questions.Message) {
 		m := &messages[i]
 		switch m.Role {
 		case questions.RoleAssistant:
-			if call, ok := strings.CutPrefix(m.Text, callPrefix); ok {
+			if call, ok := strings.CutPrefix(m.Text, questions.CallPrefix); ok {
 				if answered {
 					waiting, answered = waiting[:0], false
 				}
@@ -99,7 +96,7 @@ func (v *view) reuse(ids []int16, sameTool bool) {
 		if l.shape&(shapeFlag|shapeNothing) != 0 {
 			continue
 		}
-		if contains(ids, l.words) {
+		if v.contains(ids, l.words) {
 			l.reused = true
 		} else {
 			all = false
@@ -125,28 +122,68 @@ func (v *view) offer(text string) {
 		ids = append(ids, v.idOf(t))
 	}
 	for i := range v.leaves {
-		v.leaves[i].offered = contains(ids, v.leaves[i].words)
+		v.leaves[i].offered = v.contains(ids, v.leaves[i].words)
 	}
 }
 
-// contains reports whether the words stand in the text one after another.
-func contains(text, words []int16) bool {
-	if len(words) == 0 {
-		return false
-	}
+// maxSteps bounds what is compared for one call: many values in long texts. It is far above what a call needs that people
+// would read, and some tens of milliseconds of work.
+const maxSteps = 50_000_000
+
+// contains looks for words in a text, as long as the call has steps left; then the call counts as too long.
+func (v *view) contains(text, words []int16) bool {
+	v.steps += len(text) * min(len(words), fewWords)
+	return v.steps <= maxSteps && contains(text, words)
+}
+
+// fewWords is how many words are looked for at every place of a text, which needs no memory.
+const fewWords = 8
+
+func containsFew(text, words []int16) bool {
 	for i := 0; i+len(words) <= len(text); i++ {
-		if startsWith(text[i:], words) {
+		if text[i] == words[0] && slices.Equal(text[i:i+len(words)], words) {
 			return true
 		}
 	}
 	return false
 }
 
-func startsWith(text, words []int16) bool {
-	for i, w := range words {
-		if text[i] != w || w < 0 {
-			return false
+// contains reports whether the words stand in the text one after another. It looks at each word of the text a bounded
+// number of times (Knuth, Morris and Pratt), because both are as long as an attacker makes them.
+func contains(text, words []int16) bool {
+	if len(words) == 0 || len(words) > len(text) || slices.Min(words) < 0 {
+		return false
+	}
+	if len(words) <= fewWords {
+		return containsFew(text, words)
+	}
+	back := borders(words)
+	matched := 0
+	for _, w := range text {
+		for matched > 0 && words[matched] != w {
+			matched = back[matched-1]
+		}
+		if words[matched] == w {
+			matched++
+		}
+		if matched == len(words) {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// borders gives, for each beginning of the words, how long the longest shorter beginning is that it ends with.
+func borders(words []int16) []int {
+	back := make([]int, len(words))
+	for i, n := 1, 0; i < len(words); i++ {
+		for n > 0 && words[n] != words[i] {
+			n = back[n-1]
+		}
+		if words[n] == words[i] {
+			n++
+		}
+		back[i] = n
+	}
+	return back
 }

@@ -32,7 +32,7 @@ func (c call) state() *questions.State {
 		kind, text, _ := strings.Cut(m, ": ")
 		switch kind {
 		case "call":
-			s.Messages = append(s.Messages, questions.Message{Role: questions.RoleAssistant, Text: callPrefix + text})
+			s.Messages = append(s.Messages, questions.Message{Role: questions.RoleAssistant, Text: questions.CallPrefix + text})
 		case "says":
 			s.Messages = append(s.Messages, questions.Message{Role: questions.RoleAssistant, Text: text})
 		case "result":

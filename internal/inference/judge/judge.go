@@ -14,7 +14,8 @@ import (
 // ErrUnreadable is every error about a call that cannot be judged because it cannot be read whole.
 var ErrUnreadable = errors.New("the call cannot be read whole")
 
-// ErrTooLong is the error about a call with more different words than the judge numbers.
+// ErrTooLong is the error about a call with more different words than the judge numbers, or with more to compare than it
+// compares.
 var ErrTooLong = errors.New("the call has more words than the judge reads")
 
 // Judge answers the built-in questions. It is immutable and safe for concurrent use.
@@ -72,7 +73,7 @@ func read(s *questions.State) (Vector, *view, error) {
 		}
 	}
 	v := newView(s)
-	if len(v.weight) >= maxWords {
+	if len(v.weight) >= maxWords || v.steps > maxSteps {
 		return nil, nil, ErrTooLong
 	}
 	return factsOf(v), v, nil

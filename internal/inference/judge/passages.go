@@ -146,7 +146,7 @@ func (p *passages) pleaCover(sets [2]wordBits) (all, strange, unsaid float64) {
 func (p *passages) findValues(a *passage, isPlea bool) {
 	for i := range p.leaves {
 		l := &p.leaves[i]
-		if len(l.words) == 0 || l.words[0] < 0 || !a.words.has(l.words[0]) || !contains(a.run, l.words) {
+		if len(l.words) == 0 || l.words[0] < 0 || !a.words.has(l.words[0]) || !p.view.contains(a.run, l.words) {
 			continue
 		}
 		l.inProse = l.inProse || len(a.run) > shortField+len(l.words)

@@ -33,6 +33,7 @@ type said struct {
 // view is everything that facts are computed from.
 type view struct {
 	*keys
+	steps                           int // of comparing; see maxSteps
 	latest, user, assistant, system said
 	// isYes says that the latest turn only agrees; hands over, that it refers to a task that stands elsewhere.
 	isYes, handsOver, refuses bool

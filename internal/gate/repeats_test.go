@@ -1,0 +1,48 @@
+package gate
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/questions"
+)
+
+// An agent that was refused tries the same value in another spelling, with its first try in the conversation. That try did
+// not run, and must not look to a decider like a call that did.
+func TestACallThatWasRefusedIsNoPartOfWhatADeciderComputesFrom(t *testing.T) {
+	f := newFixture(t)
+	f.decider.answers["matches_request"] = yes(0.1)
+	f.want(t, f.call("item.update", func(r *review.Request) { r.Arguments["note"] = "merge it" }), review.Block, "NotAsked")
+
+	const refused, ran, otherwise = `[tool call] item.update {"note": "merge it", "id": "7"}`, `[tool call] item.get {"id":"7"}`, `[tool call] item.update {"id":`
+	again := f.call("item.update", func(r *review.Request) {
+		r.Arguments["note"] = "Merge it."
+		for _, text := range []string{ran, refused, otherwise} {
+			r.Context.Messages = append(r.Context.Messages, review.Message{Role: review.RoleAssistant, Content: text})
+		}
+		r.Context.Messages = append(r.Context.Messages, review.Message{Role: review.RoleTool, Content: "did not run"})
+	})
+	f.ask(t, again)
+	want := []questions.Message{{Role: questions.RoleAssistant, Text: ran}, {Role: questions.RoleAssistant, Text: otherwise}, {Role: questions.RoleTool, Text: "did not run"}}
+	if diff := cmp.Diff(want, f.decider.state.Messages); diff != "" {
+		t.Errorf("what the decider saw (-want +got):\n%s", diff)
+	}
+}
+
+// A call that is allowed after all did run.
+func TestACallThatWasRefusedAndThenRanCounts(t *testing.T) {
+	f := newFixture(t)
+	f.decider.answers["matches_request"] = yes(0.1)
+	f.want(t, f.call("item.update"), review.Block, "NotAsked")
+	f.decider.answers["matches_request"] = yes(0.9)
+	f.want(t, f.call("item.update", func(r *review.Request) { r.Context.UserRequest = "yes, update item 7" }), review.Allow, "Asked")
+	f.ask(t, f.call("item.update", func(r *review.Request) {
+		r.Arguments["note"] = "once more"
+		r.Context.Messages = []review.Message{{Role: review.RoleAssistant, Content: `[tool call] item.update {"id":"7"}`}}
+	}))
+	if got := len(f.decider.state.Messages); got != 1 {
+		t.Errorf("the decider saw %d messages, want the call that ran", got)
+	}
+}
