@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // node is a value of the arguments, as it is shown.
@@ -146,7 +148,7 @@ func (r *argumentReader) container(n node, open json.Delim, depth int) (node, er
 			}
 			name, _ = token.(string)
 		}
-		child, err := r.value(n.Pointer+"/"+escapePointer.Replace(name), depth+1)
+		child, err := r.value(n.Pointer+"/"+strictjson.EscapeToken(name), depth+1)
 		if err != nil {
 			return node{}, err
 		}
@@ -158,5 +160,3 @@ func (r *argumentReader) container(n node, open json.Delim, depth int) (node, er
 	}
 	return n, nil
 }
-
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")

@@ -22,6 +22,7 @@ import (
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/permit"
+	"gatewright.dev/gatewright/internal/shares"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
 
@@ -121,11 +122,12 @@ type Gate struct {
 	options  Options
 	snapshot atomic.Pointer[Snapshot]
 	draining atomic.Bool
-	slots    *slots
-	reading  *slots
-	replays  *replays
-	repeats  *repeats
-	budgets  *budgets
+	// slots are of calls being judged, reading of bodies being read, both by namespace: a runaway agent cannot keep everybody
+	// else from the gate.
+	slots, reading *shares.Shares
+	replays        *replays
+	repeats        *repeats
+	budgets        *budgets
 
 	// approvals counts what was not believed about them.
 	approvals *approvalMetrics
@@ -142,8 +144,8 @@ func New(o Options) (*Gate, error) {
 	o = o.withDefaults()
 	g := &Gate{
 		options: o,
-		slots:   newSlots(o.MaxInFlight),
-		reading: newSlots(o.MaxReading),
+		slots:   shares.New(o.MaxInFlight),
+		reading: shares.New(o.MaxReading),
 		replays: newReplays(o.ReplayBytes),
 		repeats: newRepeats(),
 		budgets: newBudgets(),

@@ -28,6 +28,7 @@ import (
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/shares"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -291,7 +292,7 @@ func TestDecisions(t *testing.T) {
 		"a decider whose bytes nobody checked":           {"item.update", served(func(d map[string]*ServedDecider) { d["d"].Verified = false }), review.Confirm, policy.ReasonDeciderNotVerified, "decider"},
 		"a log that cannot be written blocks a write":    {"item.update", func(f *fixture) { f.records.fail = audit.ErrUnavailable }, review.Block, ReasonAuditUnavailable, "gate"},
 		"a log that cannot be written blocks a read too": {"item.get", func(f *fixture) { f.records.fail = audit.ErrUnavailable }, review.Block, ReasonAuditUnavailable, "gate"},
-		"a full gate blocks at once":                     {"item.get", func(f *fixture) { f.gate.slots = newSlots(0) }, review.Block, ReasonOverloaded, "gate"},
+		"a full gate blocks at once":                     {"item.get", func(f *fixture) { f.gate.slots = shares.New(0) }, review.Block, ReasonOverloaded, "gate"},
 		"a gate without policies blocks":                 {"item.get", func(f *fixture) { f.gate.snapshot.Store(nil) }, review.Block, ReasonNotReady, "gate"},
 	}
 	for name, test := range tests {

@@ -115,12 +115,12 @@ func (g *Gate) replay(ctx context.Context, in *input, entry *replay) ([]byte, er
 func (g *Gate) judge(ctx context.Context, in *input, id string) *decision {
 	ctx, span := g.tracer.Start(ctx, "decide", trace.WithAttributes(attribute.String("gatewright.decision", id)))
 	defer span.End()
-	if !g.slots.take(in.caller.Namespace) {
+	if !g.slots.Take(in.caller.Namespace) {
 		d := &decision{gate: g, in: in, id: id, words: in.words()}
 		d.block(ReasonOverloaded, "the gate judges as many calls as it can: call again in a moment", true)
 		return d.record(ctx)
 	}
-	defer g.slots.give(in.caller.Namespace)
+	defer g.slots.Give(in.caller.Namespace)
 	d := g.decide(ctx, in, id)
 	span.SetAttributes(attribute.String("gatewright.outcome", d.verdict.Outcome.String()), attribute.String("gatewright.reason", string(d.verdict.Reason)))
 	return d
@@ -149,10 +149,10 @@ func (g *Gate) timeout(r *http.Request) (time.Duration, error) {
 // read reads and decodes a body. How many are read at once is bounded before the first byte, because a body that is being
 // read takes memory however little it turns out to ask.
 func (g *Gate) read(r *http.Request, caller policy.Caller, now time.Time) (*input, func(), error) {
-	if !g.reading.take(caller.Namespace) {
+	if !g.reading.Take(caller.Namespace) {
 		return nil, nil, &httpError{Status: http.StatusServiceUnavailable, Code: CodeTooManyRequests, Message: "the gate reads as many requests as it can: call again in a moment"}
 	}
-	defer g.reading.give(caller.Namespace)
+	defer g.reading.Give(caller.Namespace)
 	body, release, err := g.readBody(r)
 	if err != nil {
 		return nil, nil, err

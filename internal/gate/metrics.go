@@ -93,7 +93,7 @@ func newMetrics(r prometheus.Registerer, g *Gate) (*metrics, error) {
 	m.vectors()
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gatewright_in_flight", Help: "Calls that are being judged.",
-	}, func() float64 { return float64(g.slots.inUse()) })
+	}, func() float64 { return float64(g.slots.InUse()) })
 	policies := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gatewright_policies", Help: "Policies in force.",
 	}, func() float64 {

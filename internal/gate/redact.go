@@ -57,7 +57,7 @@ func redactTree(v any, pointers [][]string) any {
 func below(pointers [][]string) map[string][][]string {
 	out := map[string][][]string{}
 	for _, p := range pointers {
-		key := strings.ReplaceAll(strings.ReplaceAll(p[0], "~1", "/"), "~0", "~")
+		key := strictjson.UnescapeToken(p[0])
 		out[key] = append(out[key], p[1:])
 	}
 	return out

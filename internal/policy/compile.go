@@ -9,6 +9,7 @@ import (
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // Compile compiles a ToolPolicy. It does all that can fail: errors name field, value and remedy. The policy it returns
@@ -271,7 +272,7 @@ func setOf[T ~string](list []T) map[string]bool {
 func splitPointer(p string) []string {
 	parts := strings.Split(strings.TrimPrefix(p, "/"), "/")
 	for i := range parts {
-		parts[i] = strings.ReplaceAll(strings.ReplaceAll(parts[i], "~1", "/"), "~0", "~")
+		parts[i] = strictjson.UnescapeToken(parts[i])
 	}
 	return parts
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"gatewright.dev/gatewright/internal/policy/sources"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 const schemaURL = "gatewright:///arguments.json"
@@ -94,7 +95,7 @@ func collectMissing(v *jsonschema.ValidationError, out *[]string) {
 	at := joinPointer(v.InstanceLocation)
 	if missing, ok := requiredProperties(v); ok {
 		for _, name := range missing {
-			*out = append(*out, at+"/"+escapePointer(name))
+			*out = append(*out, at+"/"+strictjson.EscapeToken(name))
 		}
 		return
 	}
@@ -108,13 +109,9 @@ func joinPointer(parts []string) string {
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteByte('/')
-		b.WriteString(escapePointer(p))
+		b.WriteString(strictjson.EscapeToken(p))
 	}
 	return b.String()
-}
-
-func escapePointer(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
 }
 
 func requiredProperties(v *jsonschema.ValidationError) ([]string, bool) {

@@ -14,6 +14,7 @@ import (
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/policy"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // Stop is a change of a policy under which a call would not have been allowed.
@@ -109,7 +110,7 @@ func variants(p policyLike, e *audit.Entry, now *Replayed) []variant {
 			out = append(out, variant{fmt.Sprintf("%s: class %s for %s", p.label, class, t.Name), func() { *t = *was.DeepCopy(); t.Class, t.LowerTo = class, nil }, p})
 		}
 		for _, argument := range slices.Sorted(maps.Keys(now.State.Request.Arguments)) {
-			pointer := v1alpha1.Pointer("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(argument))
+			pointer := v1alpha1.Pointer("/" + strictjson.EscapeToken(argument))
 			out = append(out, variant{fmt.Sprintf("%s: %s of %s has to come from the user", p.label, pointer, t.Name), func() {
 				*t = *was.DeepCopy()
 				t.ArgumentSources = []v1alpha1.ArgumentSourceRule{{Argument: pointer, From: []v1alpha1.ValueSource{v1alpha1.SourceUser}, Otherwise: v1alpha1.StricterOutcome(v1alpha1.OutcomeConfirm)}}

@@ -40,11 +40,11 @@ func AmbiguousName(v any) (pointer string, found bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		if name, twice := nameTwice(v); twice {
-			return "/" + pointerEscaper.Replace(name), true
+			return "/" + EscapeToken(name), true
 		}
 		for name, child := range v {
 			if at, found := AmbiguousName(child); found {
-				return "/" + pointerEscaper.Replace(name) + at, true
+				return "/" + EscapeToken(name) + at, true
 			}
 		}
 	case []any:
@@ -56,8 +56,6 @@ func AmbiguousName(v any) (pointer string, found bool) {
 	}
 	return "", false
 }
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 func nameTwice(object map[string]any) (string, bool) {
 	if len(object) < 2 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // shape says what a value looks like; a value may have several.
@@ -145,7 +146,7 @@ func (k *keys) readValue(sources map[string]questions.ArgumentSource, pointer, n
 					k.args = append(k.args, k.add(w))
 				}
 			}
-			k.readValue(sources, pointer+"/"+pointerEscaper.Replace(key), key, v[key])
+			k.readValue(sources, pointer+"/"+strictjson.EscapeToken(key), key, v[key])
 		}
 	case []any:
 		for i, item := range v {
@@ -155,8 +156,6 @@ func (k *keys) readValue(sources map[string]questions.ArgumentSource, pointer, n
 		k.readLeaf(sources, pointer, name, v)
 	}
 }
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (k *keys) readLeaf(sources map[string]questions.ArgumentSource, pointer, name string, v any) {
 	l := leaf{origin: originAt(sources, pointer), asked: -1}

@@ -61,7 +61,7 @@ func TestAnswersNeverCross(t *testing.T) {
 		t.Errorf("%d answered, %d refused, %d left", answered.Load(), refused.Load(), left.Load())
 	}
 	r.client.CloseIdleConnections()
-	eventually(t, "the queue is empty", func() bool { return r.queue.length() == 0 && r.worker.inFlight() == 0 && r.open.inUse() == 0 })
+	eventually(t, "the queue is empty", func() bool { return r.queue.length() == 0 && r.worker.inFlight() == 0 && r.open.InUse() == 0 })
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
 	e.mu.Lock()
 	e.states = nil

@@ -107,10 +107,10 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, x *exchange) *
 	}
 	x.caller = caller
 	// Bodies take memory while they are read, so more of them than can wait are not even begun.
-	if !s.open.take(caller) {
+	if !s.open.Take(caller) {
 		return s.full()
 	}
-	defer s.open.give(caller)
+	defer s.open.Give(caller)
 	timeout, refused := s.timeoutOf(r)
 	if refused != nil {
 		return refused

@@ -300,7 +300,7 @@ func TestBodiesThatDoNotComeTakeNoMoreThanTheirShare(t *testing.T) {
 		open = append(open, c)
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", PathSystemOne, gateToken)
 	}
-	eventually(t, "all are being read", func() bool { return r.open.inUse() == share })
+	eventually(t, "all are being read", func() bool { return r.open.InUse() == share })
 	slow, brisk := "Bearer "+gateToken, "Bearer "+otherToken
 	if got := r.post(t, asks(`"s"`), "Authorization", slow); got.status != 429 || codeIn(t, got) != CodeQueueFull {
 		t.Errorf("one more of the same caller: %+v", got)
@@ -311,41 +311,8 @@ func TestBodiesThatDoNotComeTakeNoMoreThanTheirShare(t *testing.T) {
 	for _, c := range open {
 		c.Close()
 	}
-	eventually(t, "none is being read", func() bool { return r.open.inUse() == 0 })
+	eventually(t, "none is being read", func() bool { return r.open.InUse() == 0 })
 	if got := r.post(t, asks(`"s"`), "Authorization", slow); got.status != 200 {
 		t.Errorf("afterwards: %+v", got)
-	}
-}
-
-func TestPlaces(t *testing.T) {
-	for name, test := range map[string]struct {
-		max   int
-		takes string // a letter for each caller
-		want  []bool
-	}{
-		"half of them for one caller":           {4, "aaa", []bool{true, true, false}},
-		"the other half for another":            {4, "aaabbb", []bool{true, true, false, true, true, false}},
-		"no more than there are, for whoever":   {2, "abc", []bool{true, true, false}},
-		"the only one for whoever comes first":  {1, "ab", []bool{true, false}},
-		"the odd one counts for either of them": {3, "aaabb", []bool{true, true, false, true, false}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPlaces(test.max)
-			var got []bool
-			for _, caller := range test.takes {
-				got = append(got, p.take(string(caller)))
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			for i, caller := range test.takes {
-				if got[i] {
-					p.give(string(caller))
-				}
-			}
-			if p.inUse() != 0 || len(p.share) != 0 {
-				t.Errorf("%d in use, shares %v", p.inUse(), p.share)
-			}
-		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"gatewright.dev/gatewright/internal/inference/engine"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/shares"
 )
 
 // Defaults of Options, for fields that are zero.
@@ -87,8 +88,8 @@ type Server struct {
 	tracer  trace.Tracer
 
 	phase    atomic.Int32
-	open     *places      // of requests between authentication and answer
-	verified atomic.Int64 // Unix nanoseconds of the last successful look at the bytes
+	open     *shares.Shares // of requests between authentication and answer
+	verified atomic.Int64   // Unix nanoseconds of the last successful look at the bytes
 
 	// ended is closed when nothing may be answered any more; endCause says why, and is set before.
 	ended    chan struct{}
@@ -126,7 +127,7 @@ func New(o Options) (*Server, error) {
 		s.names[name] = true
 	}
 	s.queue = newQueue(o.Queue)
-	s.open = newPlaces(2*o.Queue + 16)
+	s.open = shares.New(2*o.Queue + 16)
 	s.worker = newWorker(o.Engine, s.queue, o.Clock)
 	s.tracer = o.Tracer.Tracer("gatewright.dev/gatewright/internal/inference/server")
 	s.verified.Store(o.Clock.Now().UnixNano())

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // ArgumentsSchema is what a tool's JSON Schema offers: enum members, consts, defaults and booleans.
@@ -65,7 +67,7 @@ func resolve(document any, ref string) any {
 		if pointer == "" {
 			break
 		}
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		token = strictjson.UnescapeToken(token)
 		switch x := at.(type) {
 		case map[string]any:
 			at = x[token]

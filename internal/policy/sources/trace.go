@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // Trace finds the source of every leaf of the arguments, sorted by pointer. Empty containers have no leaf. A member name
@@ -48,7 +50,7 @@ func (t *tracer) walk(pointer, name string, v any, nodes []node, offered bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) { // in one order, since the budget may end on the way
-			at := pointer + "/" + escapePointer(k)
+			at := pointer + "/" + strictjson.EscapeToken(k)
 			from := len(t.out)
 			t.walk(at, k, v[k], property(nodes, k), offered)
 			if pointer != "" && !offered && isData(nodes, k) {
@@ -158,11 +160,4 @@ func parseDecimal(text string) (string, bool) {
 		return "", false // infinite, or not a number
 	}
 	return decimal{whole, fraction, negative}.canonical(0), true
-}
-
-func escapePointer(s string) string {
-	if !strings.ContainsAny(s, "~/") {
-		return s
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
 }
