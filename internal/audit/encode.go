@@ -156,6 +156,9 @@ func (e *encoder) circumstances(r *Record) {
 	e.text("deciderError", r.DeciderError)
 	e.text("engineSemantics", r.EngineSemantics)
 	e.text("gateVersion", r.GateVersion)
+	if r.SnapshotAgeSeconds != 0 {
+		e.integer("snapshotAgeSeconds", r.SnapshotAgeSeconds)
+	}
 }
 
 // answers writes questions and options in the order of their names, so that

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/internal/keyring"
 )
 
 // ErrKeyReadable says that others can read the key file, and so sign checkpoints.
@@ -123,18 +125,49 @@ func (k *Keys) Reload() error {
 	if err != nil {
 		return fmt.Errorf("reading audit keys: %w", err)
 	}
-	if mode.Perm()&0o077 != 0 {
+	if !keyring.IsPrivate(mode) {
 		return fmt.Errorf("reading audit keys: %w (mode %04o)", ErrKeyReadable, mode.Perm())
 	}
-	if len(set.Keys[0].Seed) != ed25519.SeedSize {
-		return errors.New("reading audit keys: the first key has no seed, so it cannot sign: this is a file of public keys")
-	}
-	sign := ed25519.NewKeyFromSeed(set.Keys[0].Seed)
-	if !sign.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(set.Keys[0].Public)) { //nolint:forcetypeassert // it is what the package gives
-		return errors.New("reading audit keys: the first key's seed is not that of its public key")
+	sign, err := set.signer()
+	if err != nil {
+		return fmt.Errorf("reading audit keys: %w", err)
 	}
 	k.held.Store(&heldKeys{set, sign})
 	return nil
+}
+
+// signer is the private half of the newest key.
+func (s *keySet) signer() (ed25519.PrivateKey, error) {
+	if len(s.Keys[0].Seed) != ed25519.SeedSize {
+		return nil, errors.New("the first key has no seed, so it cannot sign: this is a file of public keys")
+	}
+	sign := ed25519.NewKeyFromSeed(s.Keys[0].Seed)
+	if !sign.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(s.Keys[0].Public)) { //nolint:forcetypeassert // it is what the package gives
+		return nil, errors.New("the first key's seed is not that of its public key")
+	}
+	return sign, nil
+}
+
+// NewKeyFile gives what a key file with one new key holds, for who keeps it elsewhere than in a file.
+func NewKeyFile(c clock.PassiveClock) ([]byte, error) {
+	first, err := newKey(c.Now())
+	if err != nil {
+		return nil, err
+	}
+	return encodeKeys(keySet{Keys: []Key{first}})
+}
+
+// CheckKeyFile says whether a gate could sign with what a key file holds.
+func CheckKeyFile(data []byte) error {
+	if len(data) > maxKeyFile {
+		return errors.New("it is too long for a file of audit keys")
+	}
+	set, err := parseKeys(data)
+	if err != nil {
+		return err
+	}
+	_, err = set.signer()
+	return err
 }
 
 // ReadPublicKeys reads the public keys of a key file, or of what WritePublic wrote.
@@ -168,24 +201,40 @@ func readKeys(path string) (keySet, os.FileMode, error) {
 	if err != nil {
 		return keySet{}, 0, err
 	}
-	var set keySet
-	if err := json.Unmarshal(data, &set); err != nil {
-		return keySet{}, 0, errors.New("it is no file of audit keys")
-	}
-	if len(set.Keys) == 0 {
-		return keySet{}, 0, errors.New("it holds no key")
-	}
-	for _, k := range set.Keys {
-		if len(k.Public) != ed25519.PublicKeySize || k.KID != kidOf(k.Public) {
-			return keySet{}, 0, fmt.Errorf("key %q is no Ed25519 key with its own id", k.KID)
-		}
+	set, err := parseKeys(data)
+	if err != nil {
+		return keySet{}, 0, err
 	}
 	return set, info.Mode(), nil
 }
 
+func parseKeys(data []byte) (keySet, error) {
+	var set keySet
+	if err := json.Unmarshal(data, &set); err != nil {
+		return keySet{}, errors.New("it is no file of audit keys")
+	}
+	if len(set.Keys) == 0 {
+		return keySet{}, errors.New("it holds no key")
+	}
+	for _, k := range set.Keys {
+		if len(k.Public) != ed25519.PublicKeySize || k.KID != kidOf(k.Public) {
+			return keySet{}, fmt.Errorf("key %q is no Ed25519 key with its own id", k.KID)
+		}
+	}
+	return set, nil
+}
+
+func encodeKeys(set keySet) ([]byte, error) {
+	data, err := json.MarshalIndent(set, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding audit keys: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
 // writeKeys makes a key file appear whole or not at all.
 func writeKeys(path string, set keySet, place func(from, to string) error) (err error) {
-	data, err := json.MarshalIndent(set, "", "  ")
+	data, err := encodeKeys(set)
 	if err != nil {
 		return err
 	}
@@ -198,7 +247,7 @@ func writeKeys(path string, set keySet, place func(from, to string) error) (err 
 			err = errors.Join(err, rm)
 		}
 	}()
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
 	}

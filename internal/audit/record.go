@@ -90,6 +90,8 @@ type Record struct {
 	DeciderError    string `json:"deciderError,omitempty"`
 	EngineSemantics string `json:"engineSemantics,omitempty"`
 	GateVersion     string `json:"gateVersion,omitempty"`
+	// SnapshotAgeSeconds is how long ago the policies were last known to be in force, if that is worth a word.
+	SnapshotAgeSeconds int64 `json:"snapshotAgeSeconds,omitempty"`
 
 	Torn       *Torn       `json:"torn,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`

@@ -45,7 +45,7 @@ func full() *Record {
 		Decider: "small", Fingerprint: "f:1", ModelHash: digest, PromptVersion: "p1",
 		Approval: &Approval{Name: "ta-0123-1", By: "kim", Outcome: "Approved"},
 		DryRun:   true, Milliseconds: 1.5, DeciderMilliseconds: 0.75, DeciderError: "Timeout",
-		EngineSemantics: "e1", GateVersion: "v0.1.0", Torn: &Torn{File: "log.torn-1", Bytes: 7},
+		EngineSemantics: "e1", GateVersion: "v0.1.0", SnapshotAgeSeconds: 20, Torn: &Torn{File: "log.torn-1", Bytes: 7},
 		Deciders: []Asked{
 			{Policy: "ToolPolicy/shop/p", Decider: "small", Answers: map[string]review.Answer{"asked": {Probability: new(0.25)}}, Fingerprint: "f:1", ModelHash: digest, PromptVersion: "p1", Milliseconds: 0.5},
 			{Policy: "ClusterToolPolicy/all", Decider: "large", Audit: true, PromptVersion: "p1", Milliseconds: 0.75, Error: "Timeout"},

@@ -20,7 +20,7 @@ func (d *decision) response() *review.Response {
 		Remedy: remedy(v.Remedy), Retryable: d.retryable(), Missing: v.Missing, WouldBe: wouldBe(v.WouldBe),
 		Decision: review.Decision{
 			ID: d.id, PolicyDigest: d.digest, ArgumentsDigest: d.in.argumentsDigest,
-			Decider: d.decider, Fingerprint: d.fingerprint, Milliseconds: milliseconds(d.took), Repeats: d.repeats,
+			Decider: d.decider, Fingerprint: d.fingerprint, Milliseconds: milliseconds(d.took), Repeats: d.repeats, SnapshotAgeSeconds: d.ageSeconds(),
 		},
 	}
 	if d.judgement != nil {

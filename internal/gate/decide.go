@@ -63,6 +63,10 @@ type decision struct {
 	// temporary says that the same call may be answered otherwise a little later.
 	temporary bool
 	took      time.Duration
+	// age is how long ago what the snapshot holds was last known to be in force.
+	age time.Duration
+	// shadow is what candidates are to be compared with, nil for most calls.
+	shadow *shadowing
 }
 
 // decide judges one call. It returns a decision and no error: what cannot be judged is blocked. Reading it is reading a
@@ -80,6 +84,9 @@ func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
 	d.terms, d.policies = d.judgement.Terms(), d.judgement.Policies()
 	d.digest = "sha256:" + d.judgement.PolicyDigest()
 	d.words.attest(d.judgement)
+	if d.age = g.age(); d.isBarred(ctx) {
+		return d.record(ctx)
+	}
 
 	approved, settled := d.lookUpApproval(ctx)
 	if !settled && approved == nil && !d.isRepeated() {
@@ -88,6 +95,7 @@ func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
 	if !settled && d.repeats == 0 {
 		d.verdict = d.judgement.Settle(d.answered, approved)
 	}
+	d.noteShadow(snapshot, approved)
 	d.sign(ctx, approved)
 	d.consume(ctx, approved)
 	d.remember()
@@ -309,7 +317,7 @@ func (d *decision) auditRecord() *audit.Record {
 		Decider: d.decider, Fingerprint: d.fingerprint, ModelHash: d.modelHash, DeciderError: string(d.deciderErr),
 		Deciders: d.asked, Captured: d.captured,
 		DryRun: in.review.DryRun, Milliseconds: milliseconds(d.took), DeciderMilliseconds: milliseconds(d.deciderTook),
-		EngineSemantics: policy.EngineSemantics, GateVersion: d.gate.options.Version,
+		EngineSemantics: policy.EngineSemantics, GateVersion: d.gate.options.Version, SnapshotAgeSeconds: d.ageSeconds(),
 	}
 	if in.request.Session != "" {
 		r.Session = digestOf(in.request.Session)

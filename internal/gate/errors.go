@@ -25,6 +25,8 @@ const (
 	CodeUIDReused            Code = "UidReused"
 	CodeUnauthorized         Code = "Unauthorized"
 	CodeTooManyRequests      Code = "TooManyRequests"
+	CodeTooManyUnknown       Code = "TooManyUnknown"
+	CodeIdentityUnavailable  Code = "IdentityUnavailable"
 	CodeInternal             Code = "Internal"
 )
 
@@ -48,6 +50,17 @@ func (e *httpError) Unwrap() error { return e.Cause }
 
 func badRequest(code Code, field, message string) *httpError {
 	return &httpError{Status: http.StatusBadRequest, Code: code, Field: field, Message: message}
+}
+
+// unidentified says why a caller is not known. Whatever is wrong with a token, its sender learns no more than that.
+func unidentified(err error) *httpError {
+	switch {
+	case errors.Is(err, ErrTooManyUnknown):
+		return &httpError{Status: http.StatusTooManyRequests, Code: CodeTooManyUnknown, Message: "too many unknown tokens came from this address: call again in a moment", Cause: err}
+	case errors.Is(err, ErrIdentityUnavailable):
+		return &httpError{Status: http.StatusServiceUnavailable, Code: CodeIdentityUnavailable, Message: "nobody can say now whose token this is: call again in a moment", Cause: err}
+	}
+	return &httpError{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "unknown caller: send a bearer token of a service account", Cause: err}
 }
 
 // decodingError says what is wrong with a body, without repeating it.

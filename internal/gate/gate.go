@@ -71,6 +71,13 @@ type Options struct {
 	Permits Permits
 	// Cluster names what the gates that share their callers belong to. It keeps permits of two clusters apart.
 	Cluster string
+	// Authorize is asked about every call that rules do not block. Without it whoever is identified may use any tool that
+	// policies let it use.
+	Authorize Authorizer
+	// Age says how long ago what the snapshot holds was last known to be in force. Without it that is always now.
+	Age func() time.Duration
+	// MaxStaleness is the Age above which only reads are judged; everything else is Block, StaleSnapshot. 300 s by default.
+	MaxStaleness time.Duration
 	// Clock is the time; the system's by default.
 	Clock clock.PassiveClock
 	// Log takes what an operator acts on.
@@ -128,6 +135,7 @@ type Gate struct {
 	replays        *replays
 	repeats        *repeats
 	budgets        *budgets
+	shadows        *shadows
 
 	// approvals counts what was not believed about them.
 	approvals *approvalMetrics
@@ -149,6 +157,7 @@ func New(o Options) (*Gate, error) {
 		replays: newReplays(o.ReplayBytes),
 		repeats: newRepeats(),
 		budgets: newBudgets(),
+		shadows: newShadows(),
 		tracer:  o.Tracer.Tracer("gatewright.dev/gatewright/internal/gate"),
 	}
 	var err error
@@ -156,6 +165,9 @@ func New(o Options) (*Gate, error) {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	if g.approvals, err = newApprovalMetrics(o.Registry); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	if err := g.shadows.register(o.Registry); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	return g, nil
@@ -176,6 +188,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Disclose == "" {
 		o.Disclose = v1alpha1.DiscloseMinimal
+	}
+	if o.MaxStaleness <= 0 {
+		o.MaxStaleness = defaultMaxStaleness
 	}
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = 1024

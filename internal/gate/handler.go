@@ -53,7 +53,7 @@ func (g *Gate) review(r *http.Request, id string) (answer []byte, err error) {
 	}
 	caller, err := g.options.Identify.Identify(ctx, r)
 	if err != nil {
-		return nil, &httpError{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Message: "unknown caller: send a bearer token of a service account", Cause: err}
+		return nil, unidentified(err)
 	}
 	in, release, err := g.read(r, caller, now)
 	if err != nil {
@@ -91,6 +91,7 @@ func (g *Gate) once(ctx context.Context, in *input, id string) ([]byte, error) {
 	if !d.retryable() {
 		answer = body
 	}
+	g.compare(ctx, d)
 	return body, nil
 }
 

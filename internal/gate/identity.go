@@ -22,8 +22,15 @@ type Identifier interface {
 	Identify(ctx context.Context, r *http.Request) (policy.Caller, error)
 }
 
-// ErrUnknownCaller is what an Identifier returns for a caller that it does not know.
-var ErrUnknownCaller = errors.New("unknown caller")
+// What an Identifier returns. Any other error is taken for the first.
+var (
+	// ErrUnknownCaller: the caller is not known.
+	ErrUnknownCaller = errors.New("unknown caller")
+	// ErrTooManyUnknown: the caller is not looked up, because too many unknown ones came from where it is.
+	ErrTooManyUnknown = errors.New("too many unknown callers")
+	// ErrIdentityUnavailable: whoever knows callers does not answer.
+	ErrIdentityUnavailable = errors.New("callers cannot be looked up")
+)
 
 // Anyone takes every request for one service account. Only for a gate that listens on loopback.
 type Anyone struct{ Caller policy.Caller }
@@ -37,6 +44,16 @@ func ServiceAccount(namespace, name string) (policy.Caller, error) {
 		return policy.Caller{}, fmt.Errorf("%s/%s names no service account: want lower-case letters, digits and - in both", namespace, name)
 	}
 	return policy.Caller{Namespace: namespace, ServiceAccount: name}, nil
+}
+
+// UserName makes a caller of the user name that Kubernetes gives a service account, system:serviceaccount:NAMESPACE:NAME.
+func UserName(s string) (policy.Caller, error) {
+	account, ok := strings.CutPrefix(s, serviceAccountPrefix)
+	if !ok {
+		return policy.Caller{}, errors.New("the user is no service account")
+	}
+	namespace, name, _ := strings.Cut(account, ":")
+	return ServiceAccount(namespace, name)
 }
 
 // Tokens knows callers by bearer tokens. It holds digests, so that no comparison leaks a token by its time.
@@ -102,10 +119,8 @@ func (t Tokens) add(record []string) error {
 	if len(record[0]) < minTokenLength {
 		return fmt.Errorf("a token has at least %d characters", minTokenLength)
 	}
-	account, ok := strings.CutPrefix(record[1], serviceAccountPrefix)
-	namespace, name, _ := strings.Cut(account, ":")
-	caller, err := ServiceAccount(namespace, name)
-	if !ok || err != nil {
+	caller, err := UserName(record[1])
+	if err != nil {
 		return fmt.Errorf("user %q is no service account: want %sNAMESPACE:NAME", record[1], serviceAccountPrefix)
 	}
 	key := sha256.Sum256([]byte(record[0]))
@@ -118,7 +133,7 @@ func (t Tokens) add(record []string) error {
 
 // Identify implements Identifier.
 func (t Tokens) Identify(_ context.Context, r *http.Request) (policy.Caller, error) {
-	token, ok := bearer(r)
+	token, ok := Bearer(r)
 	if !ok {
 		return policy.Caller{}, ErrUnknownCaller
 	}
@@ -129,8 +144,8 @@ func (t Tokens) Identify(_ context.Context, r *http.Request) (policy.Caller, err
 	return caller, nil
 }
 
-// bearer returns the token of a request that has exactly one.
-func bearer(r *http.Request) (string, bool) {
+// Bearer returns the token of a request that has exactly one.
+func Bearer(r *http.Request) (string, bool) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
 		return "", false

@@ -13,10 +13,29 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 )
 
-// Routes returns the handler of a gate. Probes and metrics are outside of what is traced and counted.
+// Routes returns the handler of a gate with one listener. Probes and metrics are outside of what is traced and counted.
 func (g *Gate) Routes(metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(review.Path, g)
+	g.forCallers(mux)
+	g.status(mux, metrics)
+	return mux
+}
+
+// CallerRoutes returns what callers may reach.
+func (g *Gate) CallerRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	g.forCallers(mux)
+	return mux
+}
+
+// StatusRoutes returns probes and metrics, for a listener of their own.
+func (g *Gate) StatusRoutes(metrics prometheus.Gatherer) *http.ServeMux {
+	mux := http.NewServeMux()
+	g.status(mux, metrics)
+	return mux
+}
+
+func (g *Gate) status(mux *http.ServeMux, metrics prometheus.Gatherer) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !g.Ready() {
@@ -26,6 +45,10 @@ func (g *Gate) Routes(metrics prometheus.Gatherer) http.Handler {
 		plain(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+}
+
+func (g *Gate) forCallers(mux *http.ServeMux) {
+	mux.Handle(review.Path, g)
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI())
@@ -33,7 +56,6 @@ func (g *Gate) Routes(metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, "", &httpError{Status: http.StatusNotFound, Code: CodeNotFound, Message: "reviews go to POST " + review.Path})
 	})
-	return mux
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

@@ -22,6 +22,8 @@ type ServedDecider struct {
 	Verified bool
 	// RequireVerified refuses answers of a decider that is not Verified.
 	RequireVerified bool
+	// Candidate is compared with it on live calls; nil: none is.
+	Candidate *Candidate
 	// Allowed are the namespaces whose policies may refer to it.
 	Allowed NamespaceRule
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/strictjson"
 )
@@ -118,6 +119,29 @@ func (f *fileKey) parse() (key, error) {
 }
 
 func writeKeys(path string, keys []key, place func(from, to string) error) error {
+	data, err := encodeKeys(keys)
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, data, place)
+}
+
+// NewFile gives what a ring's file with one new key holds, for who keeps it elsewhere than in a file.
+func NewFile(c clock.PassiveClock) ([]byte, error) {
+	first, err := newKey(c.Now())
+	if err != nil {
+		return nil, err
+	}
+	return encodeKeys([]key{first})
+}
+
+// CheckFile says whether what a ring's file holds can be read.
+func CheckFile(data []byte) error {
+	_, err := parseKeys(data)
+	return err
+}
+
+func encodeKeys(keys []key) ([]byte, error) {
 	file := keyFile{}
 	for _, k := range keys {
 		f := fileKey{
@@ -131,9 +155,9 @@ func writeKeys(path string, keys []key, place func(from, to string) error) error
 	}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding keys: %w", err)
+		return nil, fmt.Errorf("encoding keys: %w", err)
 	}
-	return replaceFile(path, append(data, '\n'), place)
+	return append(data, '\n'), nil
 }
 
 // readSecret reads a file that nobody else can read. The mode is that of the file that was opened, not of what stands at
@@ -151,10 +175,19 @@ func readSecret(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is no regular file")
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if !IsPrivate(info.Mode()) {
 		return nil, fmt.Errorf("%w (mode %04o)", ErrReadableByOthers, info.Mode().Perm())
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// IsPrivate says whether the mode of a key file keeps others from it. The group may read one that nobody can write: so a
+// Secret is mounted for a process that is not root, and its group is the pod's own.
+func IsPrivate(m os.FileMode) bool {
+	if m.Perm()&0o222 == 0 {
+		return m.Perm()&0o037 == 0
+	}
+	return m.Perm()&0o077 == 0
 }
 
 // replaceFile makes a file appear whole or not at all, with mode 0600. Place is os.Link, which keeps a file that is

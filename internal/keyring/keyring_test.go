@@ -145,6 +145,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		want string
 	}{
 		"others can read it":        {text, 0o640, "can be read by others"},
+		"all can read a mount":      {text, 0o444, "can be read by others"},
 		"no keys":                   {`{"keys":[]}`, 0o600, "1 to 16"},
 		"no JSON":                   {"x", 0o600, ""},
 		"a field that is unknown":   {strings.Replace(text, `"kty"`, `"use": "sig", "kty"`, 1), 0o600, ""},

@@ -13,6 +13,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/records"
 )
 
 // rewrite does what somebody without the key can: leave the checkpoints out, turn what was blocked into what was allowed,
@@ -215,7 +216,7 @@ func (s *standing) signed(t *testing.T, g *auditedGate, before audit.Head, adopt
 }
 
 func TestTheHeadOfALogToTakeOverIsChecked(t *testing.T) {
-	c := Config{Manifests: "m", Listen: "127.0.0.1:0", Caller: "a/b", AuditLog: "audit.jsonl", Audit: AuditConfig{Adopt: "all of it"}}
+	c := Config{Manifests: "m", Listen: "127.0.0.1:0", Caller: "a/b", AuditLog: "audit.jsonl", Audit: records.Config{Adopt: "all of it"}}
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--audit-adopt") {
 		t.Errorf("Validate: %v", err)
 	}

@@ -20,6 +20,7 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/capture"
+	"gatewright.dev/gatewright/internal/records"
 )
 
 const writing = `
@@ -182,7 +183,7 @@ func TestAGateSignsItsLogAndKnowsItAgain(t *testing.T) {
 	if err := os.WriteFile(log, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Manifests: t.TempDir(), Listen: "127.0.0.1:0", Caller: "a/b", AuditLog: log, ApprovalLog: filepath.Join(work, "approvals.jsonl"), Audit: AuditConfig{Key: filepath.Join(work, "audit-key.json")}}
+	c := Config{Manifests: t.TempDir(), Listen: "127.0.0.1:0", Caller: "a/b", AuditLog: log, ApprovalLog: filepath.Join(work, "approvals.jsonl"), Audit: records.Config{Key: filepath.Join(work, "audit-key.json")}}
 	if err := Run(t.Context(), c); !errors.Is(err, audit.ErrBehind) {
 		t.Errorf("with its log emptied: %v, want ErrBehind", err)
 	}
@@ -225,8 +226,8 @@ func TestSinksAreChecked(t *testing.T) {
 		"a sink that is none":     {func(c *Config) { c.Audit.Sinks = []string{"kafka://h"} }, "want stdout"},
 		"a stream without a name": {func(c *Config) { c.Audit.Sinks = []string{"nats://h:4222"} }, "no name of a stream"},
 		"two streams":             {func(c *Config) { c.Audit.Sinks = []string{"nats://h/A", "nats://h/B"} }, "two are given"},
-		"no place at all":         {func(c *Config) { c.AuditLog = NoAuditLog }, "have to go somewhere"},
-		"copies and no place":     {func(c *Config) { c.AuditLog = NoAuditLog; c.Audit.Sinks = []string{"otlp+http://h:1"} }, "have to go somewhere"},
+		"no place at all":         {func(c *Config) { c.AuditLog = records.NoFile }, "have to go somewhere"},
+		"copies and no place":     {func(c *Config) { c.AuditLog = records.NoFile; c.Audit.Sinks = []string{"otlp+http://h:1"} }, "have to go somewhere"},
 		"a key without a folder":  {func(c *Config) { c.Audit.CaptureKey = "key.pub" }, "--capture-dir"},
 		"less than nothing":       {func(c *Config) { c.Audit.KeepFiles = -1 }, "from 0"},
 		"a password is not shown": {func(c *Config) { c.Audit.Sinks = []string{"redis://u:hunter2@h"} }, "redis://u:xxxxx@h"},
@@ -245,7 +246,7 @@ func TestSinksAreChecked(t *testing.T) {
 func TestStandardOutputAloneAllowsReadsOnly(t *testing.T) {
 	var out syncBuffer
 	g := startAudited(t, t.TempDir(), writing, func(c *Config) {
-		c.AuditLog, c.Audit.Sinks, c.Audit.Stdout = NoAuditLog, []string{"stdout"}, &out
+		c.AuditLog, c.Audit.Sinks, c.Audit.Stdout = records.NoFile, []string{"stdout"}, &out
 	})
 	if r := g.ask(t, "item.get"); r.Outcome != review.Allow {
 		t.Errorf("a read: %+v", r)

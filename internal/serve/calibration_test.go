@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/questions"
 )
@@ -20,7 +21,7 @@ metadata: {name: embedded}
 spec:
   runtime: Embedded
   artifact: {type: Bundled, sha256: %q, bundled: {name: %q}}
-`, EmbeddedHash(), inference.EmbeddedName)
+`, deciders.EmbeddedHash(), inference.EmbeddedName)
 	if calibratedFor != "" {
 		model += fmt.Sprintf("  calibration: {fingerprint: %q, yesNoMilli: 4000}\n", calibratedFor)
 	}

@@ -7,14 +7,15 @@ import (
 
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/console"
+	"gatewright.dev/gatewright/internal/records"
 )
 
 // openConsole puts the web page on the desk: who may decide there is who may decide here. It ends with the context, before
 // the server does, which would wait for its streams.
-func (d *desk) openConsole(ctx context.Context, r *records) error {
+func (d *desk) openConsole(ctx context.Context, r *records.Records) error {
 	o := console.Options{Approvals: d.approvals, Identify: d.identify, Decided: d.metrics.decision, Clock: clock.RealClock{}, Log: d.log}
-	if r.path != "" { // a log in a stream, or on standard output, cannot be read back here
-		o.Records = console.FileRecords{Path: r.path, End: r.Head}
+	if r.Path != "" { // a log in a stream, or on standard output, cannot be read back here
+		o.Records = console.FileRecords{Path: r.Path, End: r.Head}
 	}
 	page, err := console.New(o)
 	if err != nil {

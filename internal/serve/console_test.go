@@ -13,6 +13,7 @@ import (
 
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/console"
+	"gatewright.dev/gatewright/internal/records"
 )
 
 // page asks for something of the web page in a browser with one cookie at most, and gives the one that it has then.
@@ -48,7 +49,7 @@ func TestApproversDecideOnTheWebPageAsTheyDoElsewhere(t *testing.T) {
 	if err := d.desk.metrics.register(registry); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.desk.openConsole(t.Context(), &records{}); err != nil {
+	if err := d.desk.openConsole(t.Context(), &records.Records{}); err != nil {
 		t.Fatal(err)
 	}
 	d.mux = (&Config{}).routes(http.NotFoundHandler(), d.desk)

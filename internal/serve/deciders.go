@@ -3,10 +3,10 @@ package serve
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/inference"
 )
@@ -65,9 +65,9 @@ func checkServed(spec *v1alpha1.DeciderModelSpec) error {
 func newDecider(m *v1alpha1.DeciderModel, p *process) (inference.Decider, error) {
 	switch m.Spec.Runtime {
 	case v1alpha1.RuntimeEmbedded:
-		return calibratedDecider(&m.Spec, inference.EmbeddedFingerprint())(newEmbedded(m))
+		return deciders.Embedded(&m.Spec)
 	case v1alpha1.RuntimeExternal:
-		return calibratedDecider(&m.Spec, "")(newExternal(&m.Spec))
+		return newExternal(&m.Spec)
 	case v1alpha1.RuntimeLlamaCpp:
 		return p.child, nil // it applies temperatures itself, and states a fingerprint that covers them
 	case v1alpha1.RuntimeContainer:
@@ -75,24 +75,9 @@ func newDecider(m *v1alpha1.DeciderModel, p *process) (inference.Decider, error)
 	return nil, fmt.Errorf("spec.runtime %s is not served by this binary: use Embedded, LlamaCpp, or External with the address of a server", m.Spec.Runtime)
 }
 
-// newEmbedded checks the pin of the embedded judge against the bytes in this binary before it reads them.
-func newEmbedded(m *v1alpha1.DeciderModel) (inference.Decider, error) {
-	if b := m.Spec.Artifact.Bundled; b == nil || b.Name != inference.EmbeddedName {
-		return nil, fmt.Errorf("spec.artifact: runtime Embedded has only the bundled %s", inference.EmbeddedName)
-	}
-	if want := EmbeddedHash(); string(m.Spec.Artifact.SHA256) != want {
-		return nil, fmt.Errorf("spec.artifact.sha256 is %s, but %s has %s: nothing is asked of it", m.Spec.Artifact.SHA256, inference.EmbeddedName, want)
-	}
-	return inference.LoadEmbedded()
-}
-
 func newExternal(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
-	x := spec.External
-	if x.TokenSecretRef != nil {
-		return nil, fmt.Errorf("spec.external.tokenSecretRef: secrets are not there outside of a cluster: run a proxy on loopback that adds the token")
+	if spec.External.TokenSecretRef != nil {
+		return nil, errors.New("spec.external.tokenSecretRef: secrets are not there outside of a cluster: run a proxy on loopback that adds the token")
 	}
-	if _, err := url.Parse(x.URL); err != nil {
-		return nil, fmt.Errorf("spec.external.url: %w", err)
-	}
-	return connect(spec)
+	return deciders.External(spec, nil)
 }

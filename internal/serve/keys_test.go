@@ -3,18 +3,13 @@ package serve
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/utils/clock"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
@@ -206,43 +201,5 @@ func checkRotatedCalls(t *testing.T, g *auditedGate, path string) {
 	}
 	if len(read) < 2 {
 		t.Errorf("%d calls are kept, want one of each tool", len(read))
-	}
-}
-
-func TestKeysThatCannotBeReadAreCountedAndTriedAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "keys")
-	write(t, filepath.Dir(path), "keys", "one")
-	broken, reads := errors.New("broken"), 0
-	held := []string{"a"}
-	f := &keyFile{flag: "seal-key", path: path, ids: func() []string { return slices.Clone(held) }, reload: func() error {
-		reads++
-		if broken == nil {
-			held = []string{"b", "a"}
-		}
-		return broken
-	}}
-	log := &syncBuffer{}
-	w := newKeyWatch([]*keyFile{f}, slog.New(slog.NewJSONHandler(log, nil)))
-	counted := func() float64 { return testutil.ToFloat64(w.failures.WithLabelValues("seal-key")) }
-	for _, step := range []struct {
-		name         string
-		change       func()
-		reads        int
-		failures     float64
-		wantReported bool
-	}{
-		{"a file is read the first time", func() {}, 1, 1, false},
-		{"a file that stays as it is", func() {}, 1, 1, false},
-		{"a file that has changed and can be read", func() { broken = nil; write(t, filepath.Dir(path), "keys", "other") }, 2, 1, true},
-		{"a file that is gone", func() { broken = os.ErrNotExist; _ = os.Remove(path) }, 3, 2, true},
-		{"a file that stays away", func() {}, 3, 2, true},
-		{"a file that is back", func() { broken = nil; write(t, filepath.Dir(path), "keys", "other") }, 4, 2, true},
-	} {
-		step.change()
-		w.look(t.Context())
-		got := []any{reads, counted(), strings.Contains(log.String(), `"kids":["b","a"]`)}
-		if diff := cmp.Diff([]any{step.reads, step.failures, step.wantReported}, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.name, diff)
-		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/capture"
+	"gatewright.dev/gatewright/internal/records"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
 
@@ -41,7 +42,7 @@ const labelTimeout = 20 * time.Second
 
 // labeler puts labels into the log. One at a time: each may read all of the log.
 type labeler struct {
-	records *records
+	records *records.Records
 	metrics *deskMetrics
 	log     *slog.Logger
 }
@@ -101,12 +102,12 @@ func (l labeler) write(ctx context.Context, w http.ResponseWriter, label *Label)
 
 // find looks for the decision in the file of the log. A log that is in no file cannot be searched: then any id is taken.
 func (l labeler) find(ctx context.Context, id string) (audit.Entry, bool, error) {
-	if l.records.path == "" {
+	if l.records.Path == "" {
 		return audit.Entry{}, true, nil
 	}
 	looking.Lock()
 	defer looking.Unlock()
-	return audit.FindDecision(ctx, l.records.path, id)
+	return audit.FindDecision(ctx, l.records.Path, id)
 }
 
 // keep keeps what the person wrote as the call itself is kept, and returns its digest.
@@ -118,10 +119,10 @@ func (l labeler) keep(ctx context.Context, decision *audit.Entry, message string
 	sum := sha256.Sum256(text)
 	digest = "sha256:" + hex.EncodeToString(sum[:])
 	mode := capture.Mode(decision.Captured)
-	if l.records.capture == nil || !l.records.capture.Keeps(mode) {
+	if l.records.Store == nil || !l.records.Store.Keeps(mode) {
 		return digest, ""
 	}
-	if err := l.records.capture.Put(mode, digest, text); err != nil {
+	if err := l.records.Store.Put(mode, digest, text); err != nil {
 		l.log.WarnContext(ctx, "message could not be kept", "error", fmt.Errorf("keeping a message: %w", err))
 		return digest, ""
 	}

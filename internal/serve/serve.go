@@ -21,8 +21,10 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/keywatch"
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
+	"gatewright.dev/gatewright/internal/records"
 )
 
 // Config is how a gate is served.
@@ -35,10 +37,10 @@ type Config struct {
 	TokenFile string
 	// Caller is for whom every request counts when there is no token file, as namespace/name.
 	Caller string
-	// AuditLog is the file that decisions are recorded in, or NoAuditLog.
+	// AuditLog is the file that decisions are recorded in, or records.NoFile.
 	AuditLog string
 	// Audit says where else records go, and what is kept.
-	Audit AuditConfig
+	Audit records.Config
 	// ApprovalLog is the file that approvals are kept in.
 	ApprovalLog string
 	// SealKey is a file with the keys that approvals are sealed with; beside ApprovalLog by default. It is made if it is
@@ -74,7 +76,7 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.TokenFile, "token-auth-file", "", "callers as lines token,system:serviceaccount:NAMESPACE:NAME,uid; must not be readable by others")
 	f.StringVar(&c.Caller, "caller", "default/default", "service account that every request counts for when there is no token file, as NAMESPACE/NAME")
 	f.StringVar(&c.AuditLog, "audit-log", "gatewright-audit.jsonl", "file to record decisions in; none for no file, with another --audit-sink")
-	c.Audit.bindFlags(f)
+	c.Audit.BindFlags(f)
 	c.Llama.bindFlags(f)
 	c.ApproverTokens.bindFlags(f)
 	f.StringVar(&c.ApprovalLog, "approval-log", "gatewright-approvals.jsonl", "file to keep approvals in")
@@ -99,7 +101,7 @@ func (c *Config) Validate() error {
 	if _, err := parseCaller(c.Caller); c.TokenFile == "" && err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, c.ApproverTokens.validate(), c.validateAudit())...)
+	return errors.Join(append(errs, c.ApproverTokens.validate(), c.Audit.Validate(c.AuditLog))...)
 }
 
 func parseCaller(s string) (policy.Caller, error) {
@@ -134,11 +136,11 @@ func Run(ctx context.Context, c Config) (err error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	records, err := c.openAudit(ctx, registry)
+	log, err := records.Open(ctx, records.Options{Config: c.Audit, File: c.AuditLog, Version: c.Version, Log: c.Log, Registry: registry})
 	if err != nil {
 		return err
 	}
-	defer closing(&err, records)
+	defer closing(&err, log)
 	seals, err := approval.OpenSeals(c.sealKey(), clock.RealClock{})
 	if err != nil {
 		return fmt.Errorf("--seal-key %s: %w", c.sealKey(), err)
@@ -148,7 +150,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return fmt.Errorf("--approval-log %s: %w", c.ApprovalLog, err)
 	}
 	defer closing(&err, approvals)
-	if err := checkLostEnd(ctx, records.path, approvals, clock.RealClock{}.Now()); err != nil {
+	if err := checkLostEnd(ctx, log.Path, approvals, clock.RealClock{}.Now()); err != nil {
 		return fmt.Errorf("--approval-log %s: %w", c.ApprovalLog, err)
 	}
 	defer tidier(ctx, approvals, clock.RealClock{}, c.Log)()
@@ -161,7 +163,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	g, err := gate.New(gate.Options{
-		Identify: identify, Recorder: records, Capture: records.capturer(), Approvals: approvals, Seals: seals, Permits: signer, ApproverIssuers: c.ApproverTokens.issuers(), Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
+		Identify: identify, Recorder: log, Capture: log.Capturer(), Approvals: approvals, Seals: seals, Permits: signer, ApproverIssuers: c.ApproverTokens.issuers(), Cluster: issuer, Log: c.Log, Registry: registry, Version: c.Version,
 		Disclose: v1alpha1.DiscloseFull, NoReuse: c.NoReuse, Asked: c.Asked,
 	})
 	if err != nil {
@@ -178,13 +180,13 @@ func Run(ctx context.Context, c Config) (err error) {
 	if desk.tokens, err = newTokenVerifier(c.ApproverTokens, clock.RealClock{}); err != nil {
 		return err
 	}
-	watch := newKeyWatch(keyFiles(seals, keys, records, desk.tokens), c.Log)
-	if err := registry.Register(watch.failures); err != nil {
+	watch := keywatch.New(keyFiles(seals, keys, log, desk.tokens), c.Log)
+	if err := watch.Register(registry); err != nil {
 		return err
 	}
-	defer watch.start(ctx, clock.RealClock{})()
-	desk.labels = labeler{records: records, metrics: desk.metrics, log: c.Log}
-	if err := desk.openConsole(ctx, records); err != nil {
+	defer watch.Start(ctx, clock.RealClock{})()
+	desk.labels = labeler{records: log, metrics: desk.metrics, log: c.Log}
+	if err := desk.openConsole(ctx, log); err != nil {
 		return err
 	}
 	return c.run(ctx, g, registry, desk)

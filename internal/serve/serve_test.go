@@ -19,6 +19,7 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/inference"
 )
@@ -262,21 +263,21 @@ func TestDeciders(t *testing.T) {
 		spec v1alpha1.DeciderModelSpec
 		want string // part of the error; empty: it can be used
 	}{
-		"the embedded judge":               {embedded(EmbeddedHash(), inference.EmbeddedName), ""},
+		"the embedded judge":               {embedded(deciders.EmbeddedHash(), inference.EmbeddedName), ""},
 		"the embedded judge, another hash": {embedded(strings.Repeat("0", 64), inference.EmbeddedName), "sha256"},
-		"another embedded file":            {embedded(EmbeddedHash(), "other"), "only the bundled"},
+		"another embedded file":            {embedded(deciders.EmbeddedHash(), "other"), "only the bundled"},
 		"System One":                       {external(v1alpha1.ProtocolSystemOne, same), ""},
 		"llama-server":                     {external(v1alpha1.ProtocolLlamaServer, same), ""},
 		"Ollama":                           {external(v1alpha1.ProtocolOllama, same), ""},
 		"Ollama with a verdict":            {external(v1alpha1.ProtocolOllamaVerdict, same), ""},
 		"OpenAI with a verdict":            {external(v1alpha1.ProtocolOpenAIVerdict, same), ""},
 		"temperatures for another model": {func() v1alpha1.DeciderModelSpec {
-			spec := embedded(EmbeddedHash(), inference.EmbeddedName)
+			spec := embedded(deciders.EmbeddedHash(), inference.EmbeddedName)
 			spec.Calibration = &v1alpha1.Calibration{Fingerprint: "f"}
 			return spec
 		}(), "spec.calibration"},
 		"temperatures for the embedded judge": {func() v1alpha1.DeciderModelSpec {
-			spec := embedded(EmbeddedHash(), inference.EmbeddedName)
+			spec := embedded(deciders.EmbeddedHash(), inference.EmbeddedName)
 			spec.Calibration = &v1alpha1.Calibration{Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
 			return spec
 		}(), ""},

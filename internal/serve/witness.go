@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/inference/judge"
 )
@@ -39,7 +40,7 @@ func (w *witness) Decide(ctx context.Context, r inference.Request) (inference.Re
 func watch(s *source) (func() []judge.Drivers, error) {
 	var all []*witness
 	for _, kept := range s.deciders {
-		if kept.served.ModelHash != EmbeddedHash() {
+		if kept.served.ModelHash != deciders.EmbeddedHash() {
 			continue
 		}
 		e, err := inference.LoadEmbedded()

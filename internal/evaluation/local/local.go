@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/evaluation"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/inference"
@@ -212,7 +213,7 @@ func Embedded() (*v1alpha1.DeciderModel, v1alpha1.Fingerprint) {
 	m := &v1alpha1.DeciderModel{}
 	m.Name = "embedded"
 	m.Spec = v1alpha1.DeciderModelSpec{Runtime: v1alpha1.RuntimeEmbedded, Artifact: &v1alpha1.Artifact{
-		Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(serve.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedName},
+		Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(deciders.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedName},
 	}}
 	return m, v1alpha1.Fingerprint(inference.EmbeddedFingerprint())
 }

@@ -1,4 +1,4 @@
-package serve
+package deciders
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"gatewright.dev/gatewright/internal/questions"
 )
 
-// calibratedDecider applies spec.calibration to the answers of a decider. Temperatures for another fingerprint than the
+// calibrated applies spec.calibration to the answers of a decider. Temperatures for another fingerprint than the
 // given one are an error at once; where it is known only from an answer (empty here), such an answer is refused.
-func calibratedDecider(spec *v1alpha1.DeciderModelSpec, fingerprint string) func(inference.Decider, error) (inference.Decider, error) {
+func calibrated(spec *v1alpha1.DeciderModelSpec, fingerprint string) func(inference.Decider, error) (inference.Decider, error) {
 	return func(d inference.Decider, err error) (inference.Decider, error) {
 		c := spec.Calibration
 		if err != nil || c == nil {

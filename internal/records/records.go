@@ -1,4 +1,5 @@
-package serve
+// Package records opens where a gate's decision records go, as the flags of its binary say: a file, a stream, and copies.
+package records
 
 import (
 	"context"
@@ -7,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,13 +22,14 @@ import (
 	"gatewright.dev/gatewright/internal/audit/otlpsink"
 	"gatewright.dev/gatewright/internal/capture"
 	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/keywatch"
 )
 
-// NoAuditLog as Config.AuditLog keeps no file.
-const NoAuditLog = "none"
+// NoFile as Options.File keeps no file.
+const NoFile = "none"
 
-// AuditConfig is where records go beside or instead of the file, and what is kept of them.
-type AuditConfig struct {
+// Config is where records go beside or instead of the file, and what is kept of them.
+type Config struct {
 	// Sinks are stdout, otlp+http://HOST:PORT, otlp+https://HOST, or nats://HOST:PORT/STREAM. The last one takes the place
 	// of the file; the others get copies, and stdout alone makes nothing durable.
 	Sinks []string
@@ -58,7 +58,8 @@ type AuditConfig struct {
 	Stdout io.Writer
 }
 
-func (c *AuditConfig) bindFlags(f *flag.FlagSet) {
+// BindFlags binds the configuration to flags.
+func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.Func("audit-sink", "where else records go: stdout, otlp+http://HOST:PORT, otlp+https://HOST, or nats://HOST:PORT/STREAM instead of the file; may be repeated", func(s string) error {
 		c.Sinks = append(c.Sinks, s)
 		return nil
@@ -84,7 +85,7 @@ type sinks struct {
 	stdout bool
 }
 
-func (c *AuditConfig) parse() (sinks, error) {
+func (c *Config) parse() (sinks, error) {
 	var out sinks
 	var errs []error
 	for _, s := range c.Sinks {
@@ -120,110 +121,82 @@ func redactURL(s string) string {
 	return "(not shown)"
 }
 
-// validate says what is wrong with where records go.
-func (c *Config) validateAudit() error {
-	s, err := c.Audit.parse()
+// Validate says what is wrong with where records go; file is the flag --audit-log.
+func (c *Config) Validate(file string) error {
+	s, err := c.parse()
 	if err != nil {
 		return err
 	}
-	if c.AuditLog == NoAuditLog && s.nats == nil && !s.stdout {
+	if file == NoFile && s.nats == nil && !s.stdout {
 		return errors.New("--audit-log none: records have to go somewhere, so give --audit-sink nats:// or stdout")
 	}
-	if c.Audit.Adopt != "" {
-		if _, err := audit.ParseHead(c.Audit.Adopt); err != nil {
+	if c.Adopt != "" {
+		if _, err := audit.ParseHead(c.Adopt); err != nil {
 			return fmt.Errorf("--audit-adopt: %w", err)
 		}
 	}
-	if c.Audit.CaptureKey != "" && c.Audit.Capture == "" {
+	if c.CaptureKey != "" && c.Capture == "" {
 		return errors.New("--capture-key is for --capture-dir: give it too, or neither")
 	}
 	return nil
 }
 
-// checkPlaces refuses to write into the folder of manifests: what is read as policy is for people to write.
-func (c *Config) checkPlaces() error {
-	folder, err := filepath.EvalSymlinks(c.Manifests)
-	if err != nil {
-		return fmt.Errorf("--manifests: %w", err)
-	}
-	if folder, err = filepath.Abs(folder); err != nil {
-		return err
-	}
-	places := map[string]string{"--audit-key": c.Audit.Key, "--audit-checkpoints": c.Audit.Checkpoints, "--capture-dir": c.Audit.Capture}
-	if c.AuditLog != NoAuditLog {
-		places["--audit-log"] = c.AuditLog
-	}
-	for _, name := range slices.Sorted(maps.Keys(places)) {
-		if places[name] == "" {
-			continue
-		}
-		at, err := whereabouts(places[name])
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if rest, err := filepath.Rel(folder, at); err == nil && filepath.IsLocal(rest) {
-			return fmt.Errorf("%s %s is inside of --manifests: every record would look like a change of policies, so name a place elsewhere", name, places[name])
-		}
-	}
-	return nil
+// Options say where records go and who is told.
+type Options struct {
+	Config
+	// File is the log, or NoFile.
+	File string
+	// ExistingKey refuses to make Config.Key if it is not there: several replicas share it, and it was made for them.
+	ExistingKey bool
+	// Version of the binary, for sinks that state it.
+	Version  string
+	Log      *slog.Logger
+	Registry prometheus.Registerer
 }
 
-// whereabouts is where a path that may not be there yet really is.
-func whereabouts(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		return resolved, nil
-	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if errors.Is(err, os.ErrNotExist) {
-		return path, nil // opening it says what is missing
-	}
-	return filepath.Join(dir, filepath.Base(path)), err
-}
-
-// records is where a gate's records go.
-type records struct {
+// Records is where a gate's records go.
+type Records struct {
 	*audit.File
-	path    string // of the log, empty if it is in no file
-	keys    *audit.Keys
-	capture *capture.Store
-	// captureKey is the file of the public key of capture.
-	captureKey string
-	closers    []io.Closer
-	log        *slog.Logger
+	// Path of the log, empty if it is in no file.
+	Path string
+	// Keys that checkpoints are signed with, nil if none are.
+	Keys *audit.Keys
+	// Store keeps calls, nil if none are kept.
+	Store *capture.Store
+
+	options Options
+	closers []io.Closer
+	log     *slog.Logger
 }
 
-// openAudit opens everything that records go to.
-func (c *Config) openAudit(ctx context.Context, registry prometheus.Registerer) (*records, error) {
-	s, err := c.Audit.parse()
+// Open opens everything that records go to.
+func Open(ctx context.Context, o Options) (*Records, error) {
+	s, err := o.parse()
 	if err != nil {
 		return nil, err
 	}
-	r := &records{log: c.Log}
-	if err := r.open(ctx, c, s, registry); err != nil {
+	r := &Records{options: o, log: o.Log}
+	if err := r.open(ctx, s); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-func (r *records) open(ctx context.Context, c *Config, s sinks, registry prometheus.Registerer) error {
-	if err := r.openCapture(&c.Audit); err != nil {
+func (r *Records) open(ctx context.Context, s sinks) error {
+	if err := r.openCapture(); err != nil {
 		return err
 	}
-	a := &c.Audit
+	a := &r.options.Config
 	o := audit.Options{
 		Rotation:  audit.Rotation{MaxBytes: a.RotateMiB << 20, MaxAge: a.RotateAge},
 		Retention: audit.Retention{MaxFiles: a.KeepFiles, MaxBytes: a.KeepMiB << 20, MaxAge: a.KeepAge},
 		Warn:      func(err error) { r.log.Warn("audit log", "error", err) },
 	}
-	mirrors, err := r.openMirrors(ctx, c, s)
+	mirrors, err := r.openMirrors(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := r.sign(ctx, c, s, &o); err != nil {
+	if err := r.sign(ctx, s, &o); err != nil {
 		return err
 	}
 	if len(mirrors) > 0 {
@@ -233,14 +206,14 @@ func (r *records) open(ctx context.Context, c *Config, s sinks, registry prometh
 			}
 		}
 	}
-	if err := r.openLog(ctx, c, s, o); err != nil {
+	if err := r.openLog(ctx, s, o); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, r.File)
-	return r.register(registry, mirrors)
+	return r.register(r.options.Registry, mirrors)
 }
 
-func (r *records) openLog(ctx context.Context, c *Config, s sinks, o audit.Options) (err error) {
+func (r *Records) openLog(ctx context.Context, s sinks, o audit.Options) (err error) {
 	switch {
 	case s.nats != nil:
 		sink, head, err := natssink.Open(ctx, *s.nats)
@@ -249,26 +222,27 @@ func (r *records) openLog(ctx context.Context, c *Config, s sinks, o audit.Optio
 		}
 		o.MaxBatch = min(sink.MaxBatch(), 1<<20)
 		r.File = audit.New(sink, head, o)
-	case c.AuditLog == NoAuditLog:
+	case r.options.File == NoFile:
 		r.log.Warn("records go to standard output only, which makes none durable: every call that is no read is blocked")
-		r.File = audit.NewFleeting(audit.NewPipe(c.Audit.stdout()), o)
+		r.File = audit.NewFleeting(audit.NewPipe(r.options.stdout()), o)
 	default:
-		r.path = c.AuditLog
-		if r.File, err = audit.Open(c.AuditLog, o); err != nil {
-			return fmt.Errorf("--audit-log %s: %w", c.AuditLog, err)
+		r.Path = r.options.File
+		if r.File, err = audit.Open(r.options.File, o); err != nil {
+			return fmt.Errorf("--audit-log %s: %w", r.options.File, err)
 		}
 	}
 	return nil
 }
 
-func (c *AuditConfig) stdout() io.Writer {
+func (c *Config) stdout() io.Writer {
 	if c.Stdout == nil {
 		return os.Stdout
 	}
 	return c.Stdout
 }
 
-func (r *records) openCapture(a *AuditConfig) error {
+func (r *Records) openCapture() error {
+	a := &r.options.Config
 	if a.Capture == "" {
 		return nil
 	}
@@ -279,16 +253,16 @@ func (r *records) openCapture(a *AuditConfig) error {
 	if err != nil {
 		return fmt.Errorf("--capture-dir %s: %w", a.Capture, err)
 	}
-	r.capture, r.captureKey = store, a.CaptureKey
+	r.Store = store
 	r.closers = append(r.closers, store)
 	return nil
 }
 
 // openMirrors starts what gets copies of records that are durable.
-func (r *records) openMirrors(ctx context.Context, c *Config, s sinks) (map[string]*audit.Mirror, error) {
+func (r *Records) openMirrors(ctx context.Context, s sinks) (map[string]*audit.Mirror, error) {
 	out := map[string]*audit.Mirror{}
 	for i, address := range s.otlp {
-		m, err := otlpsink.New(ctx, otlpsink.Options{URL: address, Version: c.Version, Warn: func(err error) { r.log.Warn("audit sink otlp", "error", err) }})
+		m, err := otlpsink.New(ctx, otlpsink.Options{URL: address, Version: r.options.Version, Warn: func(err error) { r.log.Warn("audit sink otlp", "error", err) }})
 		if err != nil {
 			return nil, fmt.Errorf("--audit-sink: %w", err)
 		}
@@ -299,8 +273,8 @@ func (r *records) openMirrors(ctx context.Context, c *Config, s sinks) (map[stri
 		out[name] = m
 		r.closers = append(r.closers, m)
 	}
-	if s.stdout && (c.AuditLog != NoAuditLog || s.nats != nil) {
-		pipe := audit.NewPipe(c.Audit.stdout())
+	if s.stdout && (r.options.File != NoFile || s.nats != nil) {
+		pipe := audit.NewPipe(r.options.stdout())
 		m := audit.NewMirror(audit.MirrorOptions{ //nolint:contextcheck // what is sent outlives the start
 			Send: func(_ context.Context, lines []byte) error { return pipe.Append(lines) },
 			Warn: func(err error) { r.log.Warn("audit sink stdout", "error", err) },
@@ -312,21 +286,21 @@ func (r *records) openMirrors(ctx context.Context, c *Config, s sinks) (map[stri
 }
 
 // sign loads the key and finds out whether the log is still what the last checkpoint says.
-func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options) error {
-	if c.Audit.Key == "" {
+func (r *Records) sign(ctx context.Context, s sinks, o *audit.Options) error {
+	if r.options.Key == "" {
 		return nil
 	}
-	isNew := isMissing(c.Audit.Key)
-	keys, err := audit.LoadOrCreateKeys(c.Audit.Key, clock.RealClock{})
+	isNew := isMissing(r.options.Key)
+	keys, err := r.openKeys()
 	if err != nil {
-		return fmt.Errorf("--audit-key %s: %w", c.Audit.Key, err)
+		return fmt.Errorf("--audit-key %s: %w", r.options.Key, err)
 	}
-	o.Signer, o.SignAtOnce, r.keys = keys, true, keys
+	o.Signer, o.SignAtOnce, r.Keys = keys, true, keys
 	var last audit.Checkpoint
 	var outside *audit.Outside
-	path := c.Audit.Checkpoints
-	if path == "" && s.nats == nil && c.AuditLog != NoAuditLog {
-		path = c.AuditLog + audit.CheckpointSuffix
+	path := r.options.Checkpoints
+	if path == "" && s.nats == nil && r.options.File != NoFile {
+		path = r.options.File + audit.CheckpointSuffix
 	}
 	if path != "" {
 		if outside, err = audit.OpenOutside(path, clock.RealClock{}, o.Warn); err != nil {
@@ -335,9 +309,9 @@ func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options
 		r.closers = append(r.closers, outside)
 		last = outside.Last()
 	}
-	if s.nats == nil && c.AuditLog != NoAuditLog {
+	if s.nats == nil && r.options.File != NoFile {
 		k := known{keys: keys.Public(), isNew: isNew, last: last, path: path}
-		if o.Adopted, err = r.knowAgain(ctx, c, k); err != nil {
+		if o.Adopted, err = r.knowAgain(ctx, k); err != nil {
 			return err
 		}
 	}
@@ -345,15 +319,22 @@ func (r *records) sign(ctx context.Context, c *Config, s sinks, o *audit.Options
 		if outside != nil {
 			outside.Keep(k)
 		}
-		if c.Audit.LogCheckpoints {
+		if r.options.LogCheckpoints {
 			r.log.Info("audit checkpoint", "checkpoint", k)
 		}
 	}
 	return nil
 }
 
+func (r *Records) openKeys() (*audit.Keys, error) {
+	if r.options.ExistingKey {
+		return audit.LoadKeys(r.options.Key)
+	}
+	return audit.LoadOrCreateKeys(r.options.Key, clock.RealClock{})
+}
+
 // Close closes everything in the order in which it was not opened.
-func (r *records) Close() error {
+func (r *Records) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(r.closers) {
 		errs = append(errs, c.Close())
@@ -362,10 +343,22 @@ func (r *records) Close() error {
 	return errors.Join(errs...)
 }
 
-// capturer is the store for calls; a nil interface if there is none.
-func (r *records) capturer() gate.Capturer {
-	if r.capture == nil {
+// Capturer is the store for calls; a nil interface if there is none.
+func (r *Records) Capturer() gate.Capturer {
+	if r.Store == nil {
 		return nil
 	}
-	return r.capture
+	return r.Store
+}
+
+// KeyFiles are the files of keys that may be rotated while the gate runs, named by their flags.
+func (r *Records) KeyFiles() []*keywatch.File {
+	var out []*keywatch.File
+	if k := r.Keys; k != nil {
+		out = append(out, &keywatch.File{Name: "audit-key", Paths: []string{k.Path()}, Reload: k.Reload, IDs: func() []string { return []string{k.KID()} }})
+	}
+	if s := r.Store; s != nil && s.Recipient() != "" {
+		out = append(out, &keywatch.File{Name: "capture-key", Paths: []string{r.options.CaptureKey}, Reload: s.Reload, IDs: func() []string { return []string{s.Recipient()} }})
+	}
+	return out
 }

@@ -1,4 +1,5 @@
-package serve
+// Package deciders makes the deciders that a gate asks of what a DeciderModel says.
+package deciders
 
 import (
 	"crypto/sha256"
@@ -7,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference"
@@ -19,9 +21,17 @@ func EmbeddedHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// connect makes the client for the wire that an external server speaks.
-func connect(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
+// External makes the client for the wire that an external server speaks. Token gives the bearer token to send, read anew
+// for each request; nil: none is sent.
+func External(spec *v1alpha1.DeciderModelSpec, token func() string) (inference.Decider, error) {
+	return calibrated(spec, "")(external(spec, token))
+}
+
+func external(spec *v1alpha1.DeciderModelSpec, token func() string) (inference.Decider, error) {
 	x := spec.External
+	if _, err := url.Parse(x.URL); err != nil {
+		return nil, fmt.Errorf("spec.external.url: %w", err)
+	}
 	transport := inference.NewTransport()
 	if x.CABundle != "" {
 		pool := x509.NewCertPool()
@@ -30,7 +40,7 @@ func connect(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	o := inference.ServerOptions{BaseURL: x.URL, Model: x.Model, Transport: transport}
+	o := inference.ServerOptions{BaseURL: x.URL, Model: x.Model, Token: token, Transport: transport}
 	switch x.Protocol {
 	case v1alpha1.ProtocolSystemOne, "":
 		return inference.NewSystemOne(inference.SystemOneOptions{ServerOptions: o})
@@ -44,4 +54,19 @@ func connect(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
 		return inference.NewOpenAIChat(inference.OpenAIChatOptions{ServerOptions: o})
 	}
 	return nil, fmt.Errorf("spec.external.protocol %q is not known", x.Protocol)
+}
+
+// Embedded makes the embedded judge. Its pin is checked against the bytes in this binary before they are read.
+func Embedded(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
+	return calibrated(spec, inference.EmbeddedFingerprint())(embedded(spec))
+}
+
+func embedded(spec *v1alpha1.DeciderModelSpec) (inference.Decider, error) {
+	if b := spec.Artifact.Bundled; b == nil || b.Name != inference.EmbeddedName {
+		return nil, fmt.Errorf("spec.artifact: runtime Embedded has only the bundled %s", inference.EmbeddedName)
+	}
+	if want := EmbeddedHash(); string(spec.Artifact.SHA256) != want {
+		return nil, fmt.Errorf("spec.artifact.sha256 is %s, but %s has %s: nothing is asked of it", spec.Artifact.SHA256, inference.EmbeddedName, want)
+	}
+	return inference.LoadEmbedded()
 }

@@ -1,4 +1,4 @@
-package serve
+package records
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // register publishes how the log and its copies do.
-func (r *records) register(registry prometheus.Registerer, mirrors map[string]*audit.Mirror) error {
+func (r *Records) register(registry prometheus.Registerer, mirrors map[string]*audit.Mirror) error {
 	log := r.File
 	counter := func(name, help string, value func(audit.Stats) float64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return value(log.Stats()) })
