@@ -17,6 +17,8 @@ BIN := bin
 TOOLS := .cache/bin
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
 OPA := $(TOOLS)/opa
+HELM := $(TOOLS)/helm
+KUSTOMIZE := $(TOOLS)/kustomize
 CONTROLLER_GEN := $(GO) tool -modfile=go.tools.mod controller-gen
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci
 
@@ -48,6 +50,10 @@ build-decider: ## build bin/decider, which loads the engine's libraries at run t
 	@$(call say,building $(BIN)/decider $(VERSION))
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/decider ./cmd/decider
 
+.PHONY: image
+image: ## pack the images into bin/images, without a container engine; DIR says where to
+	@hack/image.sh
+
 ##@ Write
 
 .PHONY: generate
@@ -56,9 +62,13 @@ generate: ## write the deep copies of the API types
 	@$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
 
 .PHONY: manifests
-manifests: ## write the CRDs in config/crd/bases
-	@$(call say,generating CRDs in config/crd/bases)
+manifests: $(HELM) ## write CRDs, the manager's role, the chart's copies of them, and what config/ renders from the chart
+	@$(call say,generating CRDs in config/crd/bases and the manager's role in config/rbac)
 	@$(CONTROLLER_GEN) crd paths=./api/v1alpha1/... output:crd:dir=config/crd/bases
+	@$(CONTROLLER_GEN) rbac:roleName=gatewright-manager,fileName=manager.yaml "paths={./controllers/...,./internal/webhook/...}" output:rbac:dir=config/rbac
+	@$(call say,bringing the chart and config/ in step)
+	@hack/chart.sh files
+	@hack/chart.sh config
 
 .PHONY: fmt
 fmt: ## format the Go files
@@ -128,7 +138,15 @@ verify: ## run all writers, then all checks, then fail if a file changed or is u
 presubmit: ## run exactly what CI runs
 	@.ci/run
 
+.PHONY: chart
+chart: $(HELM) $(KUSTOMIZE) ## lint the chart, render it with many values, compare it with config/default
+	@hack/chart.sh check
+
 ##@ Longer runs
+
+.PHONY: e2e
+e2e: $(HELM) ## install the chart on a real node on this machine and try every outcome; needs root, builds the node first
+	@hack/e2e.sh
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (20s), then RANDOM_CALLS (1000000) random calls through the gate
@@ -160,7 +178,7 @@ bench-decider: build-decider ## measure the decider server beside llama-server, 
 ##@ Tools
 
 .PHONY: tools
-tools: $(GOLANGCI_LINT) $(OPA) ## build the pinned tools into .cache/bin
+tools: $(GOLANGCI_LINT) $(OPA) $(HELM) $(KUSTOMIZE) ## build the pinned tools into .cache/bin
 
 $(GOLANGCI_LINT): hack/tools/golangci/go.mod hack/tools/golangci/go.sum hack/tools/golangci/main.go
 	@$(call say,building golangci-lint - one to three minutes - once)
@@ -169,6 +187,14 @@ $(GOLANGCI_LINT): hack/tools/golangci/go.mod hack/tools/golangci/go.sum hack/too
 $(OPA): hack/tools/opa/go.mod hack/tools/opa/go.sum
 	@$(call say,building OPA - one to two minutes - once)
 	@cd hack/tools/opa && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o '$(CURDIR)/$@' github.com/open-policy-agent/opa
+
+$(HELM): hack/tools/helm/go.mod hack/tools/helm/go.sum
+	@$(call say,building helm - one to two minutes - once)
+	@cd hack/tools/helm && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o '$(CURDIR)/$@' helm.sh/helm/v4/cmd/helm
+
+$(KUSTOMIZE): hack/tools/kustomize/go.mod hack/tools/kustomize/go.sum
+	@$(call say,building kustomize - once)
+	@cd hack/tools/kustomize && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o '$(CURDIR)/$@' sigs.k8s.io/kustomize/kustomize/v5
 
 .PHONY: clean
 clean: ## remove what was built, the tools and their caches included

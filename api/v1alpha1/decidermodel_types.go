@@ -222,6 +222,10 @@ type ContainerRuntime struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[^@\s]+@sha256:[0-9a-f]{64}$`
 	Image string `json:"image"`
+	// model that is asked for and that must answer. Default: the name of the DeciderModel.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Model string `json:"model,omitempty"`
 	// port that it listens on, 8080 by default.
 	// +optional
 	// +kubebuilder:default=8080
@@ -355,7 +359,8 @@ type DeciderPod struct {
 	// resources of the decider container.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// modelMemoryLimit bounds the private copy of the model file. Default: twice the file's size.
+	// modelMemoryLimit bounds the private copy of the model file, and a download. Default: what the memory limit of the
+	// container leaves, and 32Gi for a download.
 	// +optional
 	ModelMemoryLimit *resource.Quantity `json:"modelMemoryLimit,omitempty"`
 	// nodeSelector of the pods.
@@ -418,6 +423,10 @@ type CaseSet struct {
 	// sha256 of the cases.
 	// +required
 	SHA256 SHA256 `json:"sha256"`
+	// ladderSHA256 is that of a file ladder.yaml beside the cases: a ToolPolicy whose classes, questions and thresholds
+	// judge them. Without it args_grounded alone decides.
+	// +optional
+	LadderSHA256 SHA256 `json:"ladderSHA256,omitempty"`
 	// configMapName in Gatewright's namespace, with the cases as JSON lines under the key cases.jsonl.
 	// +optional
 	ConfigMapName ObjectName `json:"configMapName,omitempty"`
@@ -507,9 +516,25 @@ type DeciderRevision struct {
 	// evaluation names the DeciderEvaluation of this revision.
 	// +optional
 	Evaluation ObjectName `json:"evaluation,omitempty"`
+	// shadow is how it compared with the revision before it on live calls, once enough were compared.
+	// +optional
+	Shadow *ShadowResult `json:"shadow,omitempty"`
 	// since is when it took this place.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// ShadowResult counts live calls on which two revisions were compared.
+type ShadowResult struct {
+	// compared counts the calls.
+	// +optional
+	Compared int64 `json:"compared,omitempty"`
+	// disagreed counts those of them that would have had another outcome.
+	// +optional
+	Disagreed int64 `json:"disagreed,omitempty"`
+	// failed counts further calls to which the candidate gave no answer. They count as disagreements.
+	// +optional
+	Failed int64 `json:"failed,omitempty"`
 }
 
 // DeciderModelList is a list of DeciderModel.

@@ -133,10 +133,11 @@ const (
 	// True: Verified. False: HashMismatch. Unknown: Pending, SelfReported.
 	ConditionVerified ConditionType = "Verified"
 	// ConditionEvaluated says that the floors of the evaluation hold for the active revision.
-	// True: Evaluated, NotRequired. False: FloorMissed. Unknown: Pending.
+	// True: Evaluated, NotRequired. False: FloorMissed, EvaluationFailed, ShadowDisagreed, DeciderMismatch.
+	// Unknown: Pending, Running, Shadowing.
 	ConditionEvaluated ConditionType = "Evaluated"
 	// ConditionAvailable says that the decider answers.
-	// True: Available. False: Unavailable. Unknown: Pending.
+	// True: Available. False: Unavailable, DeciderMismatch, NameTaken. Unknown: Pending, GatesNotObserved.
 	ConditionAvailable ConditionType = "Available"
 	// ConditionDecided says that a person decided an approval.
 	// True: Approved, Rejected. Unknown: Pending.
@@ -176,6 +177,10 @@ const (
 	ReasonEvaluated           ConditionReason = "Evaluated"
 	ReasonNotRequired         ConditionReason = "NotRequired"
 	ReasonFloorMissed         ConditionReason = "FloorMissed"
+	ReasonEvaluationFailed    ConditionReason = "EvaluationFailed"
+	ReasonShadowing           ConditionReason = "Shadowing"
+	ReasonShadowDisagreed     ConditionReason = "ShadowDisagreed"
+	ReasonNameTaken           ConditionReason = "NameTaken"
 	ReasonAvailable           ConditionReason = "Available"
 	ReasonUnavailable         ConditionReason = "Unavailable"
 	ReasonApproved            ConditionReason = "Approved"

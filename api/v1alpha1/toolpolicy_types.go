@@ -22,6 +22,7 @@ type ToolPolicy struct {
 	Spec ToolPolicySpec `json:"spec"`
 	// status is what is known about it.
 	// +optional
+	// +kubebuilder:default={observedGeneration: -1}
 	Status PolicyStatus `json:"status,omitempty"`
 }
 

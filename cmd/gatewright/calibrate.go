@@ -17,12 +17,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/evaluation"
 	"gatewright.dev/gatewright/internal/evaluation/local"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/learn"
 	"gatewright.dev/gatewright/internal/questions"
-	"gatewright.dev/gatewright/internal/serve"
 )
 
 type calibrateOptions struct {
@@ -197,7 +197,7 @@ func (o *calibrateOptions) whose(results []evaluation.Result, p evaluation.Polic
 			continue
 		}
 		if c := m.Spec.Calibration; c != nil {
-			out.Present, out.Fingerprint = serve.Temperatures(c), string(c.Fingerprint)
+			out.Present, out.Fingerprint = deciders.Temperatures(c), string(c.Fingerprint)
 		}
 		return out, m, nil
 	}

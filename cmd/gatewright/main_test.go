@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/serve"
 )
 
@@ -185,8 +186,8 @@ func TestModelPin(t *testing.T) {
 	}
 	out, _, _ = command(t, "", "model", "pin", "embedded")
 	sample, err := os.ReadFile(filepath.Join(samples, "deciders.yaml"))
-	if err != nil || !strings.Contains(string(sample), serve.EmbeddedHash()) || !strings.Contains(out, serve.EmbeddedHash()) {
-		t.Errorf("the embedded rule has %s; samples and pin have another hash (%v)", serve.EmbeddedHash(), err)
+	if err != nil || !strings.Contains(string(sample), deciders.EmbeddedHash()) || !strings.Contains(out, deciders.EmbeddedHash()) {
+		t.Errorf("the embedded rule has %s; samples and pin have another hash (%v)", deciders.EmbeddedHash(), err)
 	}
 }
 

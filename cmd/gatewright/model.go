@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/inference"
-	"gatewright.dev/gatewright/internal/serve"
 )
 
 func newModel() *cobra.Command {
@@ -63,7 +63,7 @@ func pin(ctx context.Context, from string, progress io.Writer) (*v1alpha1.Decide
 		m.Name = "embedded"
 		m.Spec.Runtime = v1alpha1.RuntimeEmbedded
 		m.Spec.Artifact = &v1alpha1.Artifact{
-			Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(serve.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedName},
+			Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(deciders.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedName},
 		}
 		return m, nil
 	}

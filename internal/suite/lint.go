@@ -14,14 +14,23 @@ var (
 	comparesDates   = regexp.MustCompile(`(?i)\b(before|after|within|older than|newer than|earlier than|later than|until|since)\b\W{0,3}((the )?(date|deadline|day|week|month|year|today|yesterday|tomorrow|last|next)\b|[0-9])`)
 )
 
-// lint warns about questions that are for code and not for a decider.
-func lint(file string, q v1alpha1.Question) []string {
+// Lint says what of a question is for code and not for a decider.
+func Lint(q v1alpha1.Question) []string {
 	var out []string
 	if comparesAmounts.MatchString(q.Instructions) {
-		out = append(out, fmt.Sprintf("%s: question %s compares amounts: do that in a rule over arguments and facts", file, q.Name))
+		out = append(out, fmt.Sprintf("question %s compares amounts: do that in a rule over arguments and facts", q.Name))
 	}
 	if comparesDates.MatchString(q.Instructions) {
-		out = append(out, fmt.Sprintf("%s: question %s compares dates: do that in code, and state the result as a fact", file, q.Name))
+		out = append(out, fmt.Sprintf("question %s compares dates: do that in code, and state the result as a fact", q.Name))
+	}
+	return out
+}
+
+// lint warns about questions that are for code, with the file that they stand in.
+func lint(file string, q v1alpha1.Question) []string {
+	out := Lint(q)
+	for i := range out {
+		out[i] = file + ": " + out[i]
 	}
 	return out
 }

@@ -185,6 +185,8 @@ type Decision struct {
 	Milliseconds float64 `json:"milliseconds"`
 	// Repeats counts earlier denials of the same call in the same state.
 	Repeats int `json:"repeats,omitempty"`
+	// SnapshotAgeSeconds is how long ago the policies were last known to be in force, if that is 15 seconds or more.
+	SnapshotAgeSeconds int64 `json:"snapshotAgeSeconds,omitempty"`
 }
 
 // Answer of the decider to one question.

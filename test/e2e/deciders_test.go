@@ -1,0 +1,232 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gatewright.dev/gatewright/api/review/v1alpha1"
+)
+
+const modelFile = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+// ship is the call that only the decider settles. Its ladder takes any answer of the model: the test is about the way of
+// the answer, and a model of this size has nothing to say about the call.
+func ship(order string) v1alpha1.Request {
+	return call("parcels.ship", map[string]any{"order": order}, "Ship order "+order+" today.")
+}
+
+func (c *cluster) decider(t *testing.T) {
+	sum := c.putModel(t, modelFile, func(b []byte) []byte { return b })
+	start := time.Now()
+	c.apply(t, file(t, "decider.yaml", "NAME", "smol", "FILE", modelFile, "SHA256", sum))
+	c.kubectl(t, "wait", "--for=condition=Available", "decidermodel/smol", "--timeout=300s")
+	c.kubectl(t, "wait", "--for=condition=Ready", "decidermodel/smol", "--timeout=60s")
+	c.note(t, "DeciderModel with SmolLM2 135M from a volume claim Ready: %.1f s", time.Since(start).Seconds())
+	fingerprint := c.field(t, "decidermodel/smol", "{.status.active.fingerprint}")
+	c.apply(t, file(t, "decided.yaml", "FINGERPRINT", fingerprint))
+	got := c.must(t, time.Minute, ship("C-1"), v1alpha1.Allow, "")
+	if got.Decision.Fingerprint != fingerprint || len(got.Decision.Answers) == 0 {
+		t.Fatalf("allowed without the model's answer: %+v", got.Decision)
+	}
+	c.note(t, "`parcels.ship`: %s by %s, %s", got.Outcome, got.By, v1alpha1.AnswersText(got.Decision.Answers))
+
+	service := c.field(t, "decidermodel/smol", "{.status.active.name}")
+	c.reaches(t, service+"."+system+".svc:8443", "no connection")
+	c.note(t, "the agent's pod does not reach the decider; the gate does")
+}
+
+// field reads one field of an object without a namespace.
+func (c *cluster) field(t *testing.T, object, path string) string {
+	t.Helper()
+	return c.kubectl(t, "get", object, "-o", "jsonpath="+path)
+}
+
+// putModel writes the model onto the volume of models, changed, and gives the SHA-256 of the original.
+func (c *cluster) putModel(t *testing.T, name string, change func([]byte) []byte) string {
+	t.Helper()
+	model, err := os.ReadFile(filepath.Join(c.root, ".cache/models", modelFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(model)
+	if err := os.WriteFile(filepath.Join(c.state, "volumes/models", name), change(model), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(sum[:])
+}
+
+func (c *cluster) tampered(t *testing.T) {
+	var altered string
+	sum := c.putModel(t, "altered.gguf", func(b []byte) []byte {
+		b[len(b)/2] ^= 1
+		s := sha256.Sum256(b)
+		altered = hex.EncodeToString(s[:])
+		return b
+	})
+	c.apply(t, file(t, "decider.yaml", "NAME", "altered", "FILE", "altered.gguf", "SHA256", sum))
+	took := eventually(t, 3*time.Minute, func() error {
+		message := c.field(t, "decidermodel/altered", `{.status.conditions[?(@.type=="Verified")].status} {.status.conditions[?(@.type=="Verified")].message}`)
+		if !strings.HasPrefix(message, "False") || !strings.Contains(message, sum) || !strings.Contains(message, altered) {
+			return fmt.Errorf("Verified: %s", message)
+		}
+		return nil
+	})
+	if active := c.field(t, "decidermodel/altered", "{.status.active.name}"); active != "" {
+		t.Fatalf("the altered file serves as %s", active)
+	}
+	c.note(t, "one bit of the file changed: Verified=False with both hashes after %.1f s, nothing is active", took.Seconds())
+	c.kubectl(t, "delete", "decidermodel", "altered", "--wait=true")
+}
+
+func (c *cluster) candidate(t *testing.T) {
+	active := c.field(t, "decidermodel/smol", "{.status.active.name}")
+	fingerprint := c.field(t, "decidermodel/smol", "{.status.active.fingerprint}")
+	cases := c.cases(t)
+	c.kubectl(t, "-n", system, "create", "configmap", "cases", "--from-file=cases.jsonl="+cases.path)
+	start := time.Now()
+	c.kubectl(t, "patch", "decidermodel", "smol", "--type=merge", "-p", fmt.Sprintf(
+		`{"spec":{"contextTokens":1024,"rollout":{"evaluation":{"caseSet":{"type":"ConfigMap","configMapName":"cases","sha256":%q},"floors":{"recallPercent":100,"p95Milliseconds":1}}}}}`, cases.sum))
+	eventually(t, 8*time.Minute, func() error {
+		status := c.field(t, "decidermodel/smol", `{.status.conditions[?(@.type=="Evaluated")].status} {.status.conditions[?(@.type=="Evaluated")].reason}`)
+		if status != "False FloorMissed" {
+			return fmt.Errorf("Evaluated: %s", status)
+		}
+		return nil
+	})
+	if now := c.field(t, "decidermodel/smol", "{.status.active.name}"); now != active {
+		t.Fatalf("the revision that missed its floors is active: %s instead of %s", now, active)
+	}
+	got := c.must(t, time.Minute, ship("C-2"), v1alpha1.Allow, "")
+	if got.Decision.Fingerprint != fingerprint {
+		t.Fatalf("decided by %s, not by %s", got.Decision.Fingerprint, fingerprint)
+	}
+	c.note(t, "candidate evaluated and refused after %.1f s: %s", time.Since(start).Seconds(),
+		c.field(t, "decidermodel/smol", `{.status.conditions[?(@.type=="Evaluated")].message}`))
+	c.note(t, "calls are still decided by the active revision %s", active)
+}
+
+type caseSet struct{ path, sum string }
+
+// cases writes a case set whose dangerous calls the test's ladder allows, so that no recall floor holds.
+func (c *cluster) cases(t *testing.T) caseSet {
+	t.Helper()
+	data, err := os.ReadFile("manifests/cases.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cases.jsonl")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	return caseSet{path, hex.EncodeToString(sum[:])}
+}
+
+// answer is one line of the agent's load.
+type answer struct {
+	Started, Ended time.Time
+	Response       v1alpha1.Response
+}
+
+func (c *cluster) killed(t *testing.T) {
+	const seconds = 30
+	active := c.field(t, "decidermodel/smol", "{.status.active.name}")
+	body, err := json.Marshal(ship("C-3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		out string
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		out, err := c.run(t.Context(), string(body), filepath.Join(c.bin, "kubectl"), "-n", shop, "exec", "-i", agent, "--", "/agent", "load", strconv.Itoa(seconds), "4")
+		done <- result{out, err}
+	}()
+	time.Sleep(5 * time.Second)
+	dead := c.kill(t, active)
+	// The pods go too, and none may come back before the load ends: what is allowed from here on has no decider.
+	r := <-done
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	c.judgeLoad(t, r.out, dead)
+	c.kubectl(t, "-n", system, "rollout", "status", "deployment/"+active, "--timeout=180s")
+	c.must(t, 2*time.Minute, ship("C-4"), v1alpha1.Allow, "")
+	c.note(t, "back: calls are decided again")
+}
+
+// interval is the time in which no process of the decider ran.
+type interval struct{ from, to time.Time }
+
+// kill ends the decider's process, the node's only one of this revision, and waits until the next one is ready.
+func (c *cluster) kill(t *testing.T, revision string) interval {
+	t.Helper()
+	selector := "gatewright.dev/decider-revision=" + revision
+	id := c.kubectl(t, "-n", system, "get", "pods", "-l", selector, "-o", `jsonpath={.items[0].status.containerStatuses[?(@.name=="decider")].containerID}`)
+	id = strings.TrimPrefix(strings.TrimSpace(id), "containerd://")
+	var dead interval
+	out, err := c.run(t.Context(), "", filepath.Join(c.root, "hack/node/kill.sh"), id)
+	if err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	dead.from = time.Now()
+	eventually(t, 3*time.Minute, func() error {
+		status := c.kubectl(t, "-n", system, "get", "pods", "-l", selector, "-o", `jsonpath={.items[0].status.containerStatuses[?(@.name=="decider")]}`)
+		if strings.Contains(status, id) && !strings.Contains(status, `"lastState":{"terminated"`) {
+			return fmt.Errorf("not restarted: %s", status)
+		}
+		return nil
+	})
+	started := c.kubectl(t, "-n", system, "get", "pods", "-l", selector, "-o", `jsonpath={.items[0].status.containerStatuses[?(@.name=="decider")].state.running.startedAt}`)
+	if dead.to, err = time.Parse(time.RFC3339, strings.TrimSpace(started)); err != nil {
+		dead.to = dead.from
+	}
+	return dead
+}
+
+// judgeLoad checks that every Allow has the model's answers, and that none was given without a process to answer it.
+func (c *cluster) judgeLoad(t *testing.T, lines string, dead interval) {
+	t.Helper()
+	counts := map[string]int{}
+	scanner := bufio.NewScanner(strings.NewReader(lines))
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var a answer
+		if err := json.Unmarshal(scanner.Bytes(), &a); err != nil {
+			t.Fatalf("%v in %q", err, scanner.Text())
+		}
+		counts[string(a.Response.Outcome)+" "+a.Response.Reason]++
+		if a.Response.Outcome != v1alpha1.Allow {
+			continue
+		}
+		if len(a.Response.Decision.Answers) == 0 || a.Response.Decision.Fingerprint == "" {
+			t.Errorf("allowed without an answer: %s", scanner.Text())
+		}
+		if a.Started.After(dead.from) && a.Ended.Before(dead.to) {
+			t.Errorf("allowed while no decider ran: %s", scanner.Text())
+		}
+	}
+	blocked := 0
+	for what, n := range counts {
+		if !strings.HasPrefix(what, "Allow") {
+			blocked += n
+		}
+	}
+	if blocked == 0 {
+		t.Errorf("nothing was refused while the decider was dead: %v", counts)
+	}
+	c.note(t, "load of 4 callers over the death of the decider: %v; each Allow has the model's answers", counts)
+}

@@ -1,0 +1,50 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatewright.dev/gatewright/api/review/v1alpha1"
+)
+
+func (c *cluster) uninstall(t *testing.T) {
+	start := time.Now()
+	c.helm(t, "uninstall", "gatewright", "--namespace", system, "--wait", "--timeout", "3m")
+	c.note(t, "`helm uninstall`: %.1f s", time.Since(start).Seconds())
+	got, err := c.review(t, call("orders.read", map[string]any{"order": "A-1"}, "Show me order A-1."))
+	if err != nil || got.Outcome == v1alpha1.Allow {
+		t.Fatalf("without a gate: %v %+v", err, got)
+	}
+	c.note(t, "a call without a gate: %s %s by %s", got.Outcome, got.Reason, got.By)
+	// Nothing that is left may be in the way of a namespace, a pod, or another installation.
+	c.kubectl(t, "delete", "namespace", system, "--wait=true", "--timeout=120s")
+	c.kubectl(t, "delete", "namespace", shop, "--wait=true", "--timeout=120s")
+	took := eventually(t, 2*time.Minute, func() error { return c.leftovers(t) })
+	c.note(t, "no object of Gatewright in any namespace, %.1f s after the namespace was deleted", took.Seconds())
+}
+
+// leftovers looks at every object of every kind for the product's name.
+func (c *cluster) leftovers(t *testing.T) error {
+	t.Helper()
+	kinds := strings.Fields(c.kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool {
+		// Events tell what was; volumes are those of the node.
+		return strings.HasPrefix(kind, "events") || kind == "persistentvolumes" || kind == "nodes" ||
+			kind == "csinodes.storage.k8s.io" || kind == "componentstatuses" || kind == "leases.coordination.k8s.io"
+	})
+	out, err := c.try(t, "get", strings.Join(kinds, ","), "-A", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "gatewright") {
+			return fmt.Errorf("left: %s", strings.TrimSpace(line))
+		}
+	}
+	return nil
+}
