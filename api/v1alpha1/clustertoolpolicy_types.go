@@ -22,7 +22,7 @@ type ClusterToolPolicy struct {
 	Spec ClusterToolPolicySpec `json:"spec"`
 	// status is what is known about it.
 	// +optional
-	// +kubebuilder:default={observedGeneration: -1}
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PolicyStatus `json:"status,omitempty"`
 }
 

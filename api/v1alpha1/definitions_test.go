@@ -20,7 +20,7 @@ func TestDefinitions(t *testing.T) {
 		"ToolPolicy":        {"toolpolicies", "tp", apiextensions.NamespaceScoped, []string{"Mode", "Ready", "Reason", "Decider", "Age"}},
 		"ClusterToolPolicy": {"clustertoolpolicies", "ctp", apiextensions.ClusterScoped, []string{"Mode", "Ready", "Reason", "Age"}},
 		"DeciderModel":      {"decidermodels", "dm", apiextensions.ClusterScoped, []string{"Runtime", "Ready", "Reason", "Fingerprint", "Age"}},
-		"ToolApproval":      {"toolapprovals", "ta", apiextensions.NamespaceScoped, []string{"Tool", "Caller", "Message", "Decision", "Expires", "Class", "Age"}},
+		"ToolApproval":      {"toolapprovals", "ta", apiextensions.NamespaceScoped, []string{"Tool", "Caller", "Message", "Decision", "By", "Used", "Expires", "User", "Arguments", "Class", "Age"}},
 		"DeciderEvaluation": {"deciderevaluations", "de", apiextensions.ClusterScoped, []string{"Decider", "Complete", "Passed", "Reason", "Age"}},
 	}
 	got := map[string]facts{}

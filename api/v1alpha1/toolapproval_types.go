@@ -14,6 +14,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.spec.call.message`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision.outcome`
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.spec.decision.by.name`
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.conditions[?(@.type=="Consumed")].status`
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.call.expiresAt`
 // +kubebuilder:printcolumn:name="User",type=string,priority=1,JSONPath=`.spec.call.onBehalfOf`
 // +kubebuilder:printcolumn:name="Arguments",type=string,priority=1,JSONPath=`.spec.call.arguments`
@@ -92,9 +93,9 @@ type PendingCall struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	ToolDescription string `json:"toolDescription,omitempty"`
-	// class of the call.
-	// +required
-	Class ClassName `json:"class"`
+	// class of the call. Empty for a tool that no policy lists.
+	// +optional
+	Class ClassName `json:"class,omitempty"`
 	// base of the class.
 	// +optional
 	Base Base `json:"base,omitempty"`

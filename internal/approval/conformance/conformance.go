@@ -20,6 +20,8 @@ type Subject struct {
 	approval.Store
 	// Verify says whether what the store gives away is sealed.
 	Verify func(*approval.Approval) error
+	// People is how the store knows those who decide, LocalSecret if empty.
+	People approval.ApproverType
 }
 
 // Run runs the whole suite. Each row opens a store of its own, whose time is that of the clock.
@@ -29,7 +31,11 @@ func Run(t *testing.T, open func(t *testing.T, c *clocktesting.FakePassiveClock)
 		for name, run := range suite {
 			t.Run(name, func(t *testing.T) {
 				c := clocktesting.NewFakePassiveClock(noon)
-				run(&world{T: t, Subject: open(t, c), clock: c})
+				subject := open(t, c)
+				if subject.People == "" {
+					subject.People = approval.LocalSecret
+				}
+				run(&world{T: t, Subject: subject, clock: c})
 			})
 		}
 	}
@@ -39,10 +45,9 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 const ttl = 10 * time.Minute
 
-var kim, lee = person("kim"), person("lee")
-
-func person(name string) approval.Approver {
-	return approval.Approver{Type: approval.LocalSecret, Name: name}
+// person is somebody whom the store knows by name.
+func (w *world) person(name string) approval.Approver {
+	return approval.Approver{Type: w.People, Name: name}
 }
 
 // world is a store with its clock, and calls that must work.
@@ -68,7 +73,7 @@ func (w *world) raise(c approval.Call) approval.Approval {
 
 func (w *world) decide(name string, outcome approval.State) {
 	w.Helper()
-	if err := w.Decide(w.Context(), name, approval.Decision{Outcome: outcome, By: kim}); err != nil {
+	if err := w.Decide(w.Context(), name, approval.Decision{Outcome: outcome, By: w.person("kim")}); err != nil {
 		w.Fatalf("Decide: %v", err)
 	}
 }
@@ -142,7 +147,7 @@ func withReasons(reasons ...string) func(*approval.Call) {
 	return func(c *approval.Call) { c.ConfirmReasons = reasons }
 }
 
-func underAnotherPolicy(c *approval.Call) { c.PolicyDigest = "sha256:changed" }
+func underAnotherPolicy(c *approval.Call) { c.PolicyDigest = "sha256:0c" }
 
 func withApprovers(a approval.Approvers) func(*approval.Call) {
 	return func(c *approval.Call) { c.Approvers = a }

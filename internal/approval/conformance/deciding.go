@@ -25,20 +25,20 @@ var deciding = map[string]func(w *world){
 			want      error
 		}{
 			"a user of the cluster":                     {approval.Approvers{Channels: local}, kubernetes("kim"), nil},
-			"the holder of a secret":                    {approval.Approvers{Channels: local}, kim, nil},
-			"nobody where no channel is open":           {approval.Approvers{SelfApproval: true}, kim, approval.ErrChannel},
-			"the end user of the call":                  {approval.Approvers{Channels: local}, person("jo"), approval.ErrSelfApproval},
+			"the holder of a secret":                    {approval.Approvers{Channels: local}, w.person("kim"), nil},
+			"nobody where no channel is open":           {approval.Approvers{SelfApproval: true}, w.person("kim"), approval.ErrChannel},
+			"the end user of the call":                  {approval.Approvers{Channels: local}, w.person("jo"), approval.ErrSelfApproval},
 			"the end user in other letters":             {approval.Approvers{Channels: local}, kubernetes("JO"), approval.ErrSelfApproval},
-			"the end user where the policy says so":     {approval.Approvers{SelfApproval: true, Channels: local}, person("jo"), nil},
+			"the end user where the policy says so":     {approval.Approvers{SelfApproval: true, Channels: local}, w.person("jo"), nil},
 			"the caller wherever the policy says so":    {approval.Approvers{SelfApproval: true}, kubernetes("system:serviceaccount:shop:agent"), approval.ErrSelfApproval},
-			"the holder of a secret in another channel": {attested, kim, approval.ErrChannel},
+			"the holder of a secret in another channel": {attested, w.person("kim"), approval.ErrChannel},
 			"a user of the cluster in another channel":  {attested, kubernetes("kim"), approval.ErrChannel},
 			"an attested user without evidence":         {attested, approval.Approver{Type: approval.Attested, Name: "kim"}, approval.ErrBadEvidence},
 			"a user of the gate's issuer":               {oidc, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "kim"}, nil},
 			"a user of the issuer in another channel":   {approval.Approvers{Channels: local, Issuers: oidc.Issuers}, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "kim"}, approval.ErrChannel},
 			"a user of another issuer":                  {oidc, approval.Approver{Type: approval.OIDC, Issuer: "j", Name: "kim"}, approval.ErrChannel},
 			"the end user with a token":                 {oidc, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "Jo"}, approval.ErrSelfApproval},
-			"the holder of a secret in place of one":    {oidc, kim, approval.ErrChannel},
+			"the holder of a secret in place of one":    {oidc, w.person("kim"), approval.ErrChannel},
 			"a user of an issuer that nobody has named": {approval.Approvers{Channels: []approval.Channel{approval.ChannelOIDC}}, approval.Approver{Type: approval.OIDC, Issuer: "i", Name: "kim"}, approval.ErrChannel},
 		} {
 			a := w.raise(call(withTool(name), withApprovers(test.approvers)))
@@ -53,7 +53,7 @@ var deciding = map[string]func(w *world){
 		}
 	},
 	"anybody with a name may reject": func(w *world) {
-		for tool, by := range map[string]approval.Approver{"1": person("jo"), "2": kim} {
+		for tool, by := range map[string]approval.Approver{"1": w.person("jo"), "2": w.person("kim")} {
 			a := w.raise(call(withTool(tool), withApprovers(approval.Approvers{Channels: []approval.Channel{approval.ChannelAttested}})))
 			if err := w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Rejected, By: by}); err != nil {
 				w.Errorf("%s: %v", by, err)

@@ -39,7 +39,7 @@ var lifecycle = map[string]func(w *world){
 		w.decide(a.Name, approval.Approved)
 		w.wantFound(call().Binding, a.Name)
 		got, err := w.Get(w.Context(), a.Name)
-		a.State, a.Decision = approval.Approved, &approval.Decision{Outcome: approval.Approved, By: kim, At: noon.Add(time.Minute)}
+		a.State, a.Decision = approval.Approved, &approval.Decision{Outcome: approval.Approved, By: w.person("kim"), At: noon.Add(time.Minute)}
 		if diff := cmp.Diff(a, got); err != nil || diff != "" {
 			w.Errorf("Get: %v (-want +got):\n%s", err, diff)
 		}
@@ -106,7 +106,7 @@ var lifecycle = map[string]func(w *world){
 		a := w.raise(call())
 		w.decide(a.Name, approval.Rejected)
 		w.wantErr(w.Consume(w.Context(), a.ID), approval.ErrNotApproved)
-		w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: kim}), approval.ErrDecided)
+		w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: w.person("kim")}), approval.ErrDecided)
 		w.pass(ttl - 1)
 		if b := w.raise(call(later)); b.ID != a.ID || b.State != approval.Rejected {
 			w.Errorf("raised again: %+v", b)
@@ -122,16 +122,16 @@ var lifecycle = map[string]func(w *world){
 		a := w.raise(call())
 		w.decide(a.Name, approval.Approved)
 		for _, o := range []approval.State{approval.Approved, approval.Rejected} {
-			w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: o, By: lee}), approval.ErrDecided)
+			w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: o, By: w.person("lee")}), approval.ErrDecided)
 		}
 		w.consume(a.ID)
-		w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: lee}), approval.ErrDecided)
+		w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: w.person("lee")}), approval.ErrDecided)
 		w.wantState(a.Name, approval.Consumed)
 	},
 	"a caller does not decide about its own call": func(w *world) {
 		a := w.raise(call())
 		for _, by := range []string{"shop/agent", "system:serviceaccount:shop:agent"} {
-			w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: person(by)}), approval.ErrSelfApproval)
+			w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: w.person(by)}), approval.ErrSelfApproval)
 		}
 		w.wantState(a.Name, approval.Pending)
 		w.decide(a.Name, approval.Approved)
@@ -139,13 +139,13 @@ var lifecycle = map[string]func(w *world){
 	"decisions that are none": func(w *world) {
 		a := w.raise(call())
 		for _, d := range []approval.Decision{
-			{}, {Outcome: approval.Approved}, {By: kim}, {Outcome: approval.Pending, By: kim}, {Outcome: approval.Consumed, By: kim}, {Outcome: "approved", By: kim},
+			{}, {Outcome: approval.Approved}, {By: w.person("kim")}, {Outcome: approval.Pending, By: w.person("kim")}, {Outcome: approval.Consumed, By: w.person("kim")}, {Outcome: "approved", By: w.person("kim")},
 			{Outcome: approval.Approved, By: approval.Approver{Name: "kim"}}, {Outcome: approval.Approved, By: approval.Approver{Type: "Friend", Name: "kim"}},
-			{Outcome: approval.Approved, By: kim, ID: "another"},
+			{Outcome: approval.Approved, By: w.person("kim"), ID: "another"},
 		} {
 			w.wantErr(w.Decide(w.Context(), a.Name, d), approval.ErrBadDecision)
 		}
-		long := approval.Decision{Outcome: approval.Approved, By: kim, Message: strings.Repeat("m", approval.MaxMessage+1)}
+		long := approval.Decision{Outcome: approval.Approved, By: w.person("kim"), Message: strings.Repeat("m", approval.MaxMessage+1)}
 		w.wantErr(w.Decide(w.Context(), a.Name, long), approval.ErrTooLarge)
 		w.wantState(a.Name, approval.Pending)
 	},
@@ -153,10 +153,10 @@ var lifecycle = map[string]func(w *world){
 		_, err := w.Get(w.Context(), "ta-0-1")
 		w.wantErr(err, approval.ErrNotFound)
 		w.wantErr(w.Consume(w.Context(), "0"), approval.ErrNotFound)
-		w.wantErr(w.Decide(w.Context(), "ta-0-1", approval.Decision{Outcome: approval.Approved, By: kim}), approval.ErrNotFound)
+		w.wantErr(w.Decide(w.Context(), "ta-0-1", approval.Decision{Outcome: approval.Approved, By: w.person("kim")}), approval.ErrNotFound)
 		a := w.raise(call())
 		w.wantErr(w.Consume(w.Context(), a.Name), approval.ErrNotFound)
-		w.wantErr(w.Decide(w.Context(), a.ID, approval.Decision{Outcome: approval.Approved, By: kim}), approval.ErrNotFound)
+		w.wantErr(w.Decide(w.Context(), a.ID, approval.Decision{Outcome: approval.Approved, By: w.person("kim")}), approval.ErrNotFound)
 	},
 	"the last moment counts and the next does not": func(w *world) {
 		a := w.raise(call())
@@ -173,7 +173,7 @@ var lifecycle = map[string]func(w *world){
 	"a pending call that expired cannot be decided": func(w *world) {
 		a := w.raise(call())
 		w.pass(ttl)
-		w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: kim}), approval.ErrExpired)
+		w.wantErr(w.Decide(w.Context(), a.Name, approval.Decision{Outcome: approval.Approved, By: w.person("kim")}), approval.ErrExpired)
 		w.wantFound(call().Binding)
 		w.wantErr(w.Consume(w.Context(), a.ID), approval.ErrExpired)
 	},

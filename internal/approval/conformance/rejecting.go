@@ -25,7 +25,7 @@ var rejecting = map[string]func(w *world){
 	"a rejection ends when the user has said more": func(w *world) {
 		a := w.raise(call())
 		w.decide(a.Name, approval.Rejected)
-		more := call(func(c *approval.Call) { c.UserTurnsDigest = "sha256:more" })
+		more := call(func(c *approval.Call) { c.UserTurnsDigest = "sha256:0d" })
 		w.wantFound(more.Binding)
 		if b := w.raise(more); b.ID == a.ID || b.State != approval.Pending {
 			w.Errorf("not raised: %+v", b)

@@ -66,7 +66,7 @@ func writeCall(id string, c *approval.Call) v1alpha1.PendingCall {
 		ID: id, CallKey: v1alpha1.Digest(c.CallKey), Caller: c.Caller, OnBehalfOf: c.OnBehalfOf, AttestedBy: c.AttestedBy, Session: c.Session,
 		Tool: c.Tool, Server: c.Server, ToolDescription: c.ToolDescription, Class: v1alpha1.ClassName(c.Class), Base: v1alpha1.Base(c.Base),
 		ArgumentsDigest: v1alpha1.Digest(c.ArgumentsDigest), Arguments: string(c.Arguments), Sensitive: c.Sensitive,
-		Sources: listOf(c.Sources, func(k, v string) v1alpha1.ShownSource { return v1alpha1.ShownSource{Argument: k, Source: v} }),
+		Sources:     listOf(c.Sources, func(k, v string) v1alpha1.ShownSource { return v1alpha1.ShownSource{Argument: k, Source: v} }),
 		UserRequest: c.UserRequest, EarlierTurns: c.EarlierTurns, OmittedTurns: int32(c.OmittedTurns),
 		UserTurnsDigest: v1alpha1.Digest(c.UserTurnsDigest), InbandClaims: c.InbandClaims, Message: c.Message, ConfirmReasons: c.ConfirmReasons,
 		Reasons: each(c.Reasons, func(r approval.Reason) v1alpha1.ShownReason { return v1alpha1.ShownReason(r) }),
@@ -128,8 +128,8 @@ func readCall(c *v1alpha1.PendingCall) (approval.Call, error) {
 		},
 		Class: string(c.Class), Base: string(c.Base), Message: c.Message, ToolDescription: c.ToolDescription, UserRequest: c.UserRequest,
 		EarlierTurns: c.EarlierTurns, OmittedTurns: int(c.OmittedTurns), Arguments: json.RawMessage(c.Arguments), Sensitive: c.Sensitive,
-		Sources: mapOf(c.Sources, func(s v1alpha1.ShownSource) (string, string) { return s.Argument, s.Source }),
-		Answers: mapOf(c.Answers, func(a v1alpha1.ShownAnswer) (string, string) { return string(a.Question), a.Answer }),
+		Sources:       mapOf(c.Sources, func(s v1alpha1.ShownSource) (string, string) { return s.Argument, s.Source }),
+		Answers:       mapOf(c.Answers, func(a v1alpha1.ShownAnswer) (string, string) { return string(a.Question), a.Answer }),
 		Probabilities: numbers, Reasons: each(c.Reasons, func(r v1alpha1.ShownReason) approval.Reason { return approval.Reason(r) }),
 		InbandClaims: c.InbandClaims, Fingerprint: string(c.Fingerprint), Policies: c.Policies, CaptureState: string(c.CaptureState),
 		Approvers: readApprovers(&c.Approvers), RaisedAt: c.RaisedAt.UTC(), ExpiresAt: c.ExpiresAt.UTC(),
@@ -147,7 +147,7 @@ func readApprovers(a *v1alpha1.AllowedApprovers) approval.Approvers {
 }
 
 // readDecision gives a decision. Whatever is not an approval is a rejection.
-func readDecision(id string, o *v1alpha1.ToolApproval) *approval.Decision {
+func readDecision(o *v1alpha1.ToolApproval) *approval.Decision {
 	d := o.Spec.Decision
 	if d == nil {
 		return nil
@@ -158,9 +158,6 @@ func readDecision(id string, o *v1alpha1.ToolApproval) *approval.Decision {
 	}
 	if d.By != nil {
 		out.By = approval.Approver{Type: approval.ApproverType(d.By.Type), Issuer: d.By.Issuer, Name: d.By.Name}
-	}
-	if out.By.Type == approval.Attested {
-		out.ID = id // what was signed names it
 	}
 	if d.At != nil {
 		out.At = d.At.UTC()

@@ -52,7 +52,7 @@ type Store struct {
 	leases  leases
 	guard   *guard
 	seen    *seen
-	latest  atomic.Int64 // the latest time that was seen, in nanoseconds: a clock that is set back revives nothing
+	latest  atomic.Int64  // the latest time that was seen, in nanoseconds: a clock that is set back revives nothing
 	recount chan struct{} // tokens for counting what waits from the API server itself
 
 	work    chan func(context.Context)
@@ -92,6 +92,9 @@ func New(o Options) (*Store, error) {
 	}
 	if s.seen, err = newSeen(client, leases, s.noticed); err != nil {
 		return nil, fmt.Errorf("making cache of approvals: %w", err)
+	}
+	for range recounts {
+		s.recount <- struct{}{}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -147,9 +150,6 @@ func (s *Store) later(do func(context.Context)) {
 func (s *Store) doWork(ctx context.Context) {
 	token := time.NewTicker(time.Second)
 	defer token.Stop()
-	for range recounts {
-		s.recount <- struct{}{}
-	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -167,10 +167,18 @@ func (s *Store) doWork(ctx context.Context) {
 	}
 }
 
-// unavailable says that the API server could not be asked, or did not do what it should. A caller that is gone is told so.
+// unavailable says that the API server could not be asked, or did not do what it should: approval.ErrUnavailable. A caller
+// that is gone is told so.
 func unavailable(step string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", step, err)
 	}
-	return fmt.Errorf("%s: %w: %w", step, approval.ErrUnavailable, err)
+	return &unavailableError{fmt.Errorf("%s: %w", step, err)}
 }
+
+// unavailableError is approval.ErrUnavailable in other words: nothing was to be written into a file.
+type unavailableError struct{ err error }
+
+func (e *unavailableError) Error() string        { return e.err.Error() }
+func (e *unavailableError) Unwrap() error        { return e.err }
+func (e *unavailableError) Is(target error) bool { return target == approval.ErrUnavailable }

@@ -66,7 +66,7 @@ func Conditions(o *v1alpha1.ToolApproval, used *time.Time, now time.Time) []meta
 	settle := func(c *metav1.Condition, reason v1alpha1.ConditionReason, message string, at time.Time) {
 		c.Status, c.Reason, c.Message, c.LastTransitionTime = metav1.ConditionTrue, string(reason), message, metav1.NewTime(at)
 	}
-	if d := readDecision("", o); d != nil {
+	if d := readDecision(o); d != nil {
 		at, reason := d.At, v1alpha1.ReasonRejected
 		if at.IsZero() {
 			at = now
@@ -108,7 +108,7 @@ func read(o *v1alpha1.ToolApproval, used *time.Time, now time.Time) (approval.Ap
 	}
 	return approval.Approval{
 		Name: o.Name, ID: o.Spec.Call.ID, Call: c, Seal: o.Spec.Seal, State: State(o, used, now),
-		Decision: readDecision(o.Spec.Call.ID, o), EndedAt: EndedAt(o, used, now),
+		Decision: readDecision(o), EndedAt: EndedAt(o, used, now),
 	}, nil
 }
 
