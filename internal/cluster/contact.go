@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// beatEvery is how often a gate makes sure that it hears from the API server.
-	beatEvery = 5 * time.Second
+	// beatEvery is how often a gate makes sure that it hears from the API server, and beatsPerLimit how often at least in
+	// the time after which it counts as out of contact.
+	beatEvery, beatsPerLimit = 5 * time.Second, 6
 	// beatTimeout bounds one attempt.
 	beatTimeout = 3 * time.Second
 )
@@ -26,6 +27,7 @@ const (
 // dead looks open for minutes.
 type Contact struct {
 	ping    func(ctx context.Context) error
+	every   time.Duration
 	clock   clock.WithTicker
 	log     *slog.Logger
 	started time.Time
@@ -36,11 +38,24 @@ type Contact struct {
 	watches map[string]int // open ones by path; those of interest have an entry from the start
 }
 
-// NewContact returns a Contact that has never been. Ping reads something of the API server's store; paths are those that
-// have to be watched.
-func NewContact(ping func(ctx context.Context) error, paths []string, c clock.WithTicker, log *slog.Logger) *Contact {
-	out := &Contact{ping: ping, clock: c, log: log, started: c.Now(), watches: map[string]int{}}
-	for _, p := range paths {
+// ContactOptions configure a Contact. All are required.
+type ContactOptions struct {
+	// Ping reads something of the API server's store.
+	Ping func(ctx context.Context) error
+	// Paths are those that have to be watched.
+	Paths []string
+	// Limit is the age from which something depends on it.
+	Limit time.Duration
+	Clock clock.WithTicker
+	Log   *slog.Logger
+}
+
+// NewContact returns a Contact that has never been.
+func NewContact(o ContactOptions) *Contact {
+	out := &Contact{
+		ping: o.Ping, every: min(beatEvery, o.Limit/beatsPerLimit), clock: o.Clock, log: o.Log, started: o.Clock.Now(), watches: map[string]int{},
+	}
+	for _, p := range o.Paths {
 		out.watches[p] = 0
 	}
 	out.away.Store(true)
@@ -68,7 +83,7 @@ func (c *Contact) IsAway() bool { return c.away.Load() }
 
 // Run beats until the context ends.
 func (c *Contact) Run(ctx context.Context) {
-	ticker := c.clock.NewTicker(beatEvery)
+	ticker := c.clock.NewTicker(c.every)
 	defer ticker.Stop()
 	for {
 		c.beat(ctx)

@@ -54,6 +54,9 @@ func WatchedPaths(namespace string) []string {
 	return out
 }
 
+// PingPath is what a Contact reads of the API server's store.
+var PingPath = "/apis/" + v1alpha1.GroupVersion.String() + "/toolpolicies"
+
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, appsv1.AddToScheme} {

@@ -2,6 +2,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -58,13 +59,13 @@ type Config struct {
 	Stdout io.Writer
 }
 
-// BindFlags binds the configuration to flags.
+// BindFlags binds the configuration to flags. A Key that is set is the default of its flag.
 func (c *Config) BindFlags(f *flag.FlagSet) {
 	f.Func("audit-sink", "where else records go: stdout, otlp+http://HOST:PORT, otlp+https://HOST, or nats://HOST:PORT/STREAM instead of the file; may be repeated", func(s string) error {
 		c.Sinks = append(c.Sinks, s)
 		return nil
 	})
-	f.StringVar(&c.Key, "audit-key", "gatewright-audit-key.json", "file with the key that the log is signed with; made, readable by its owner only, if it is not there; empty to sign nothing")
+	f.StringVar(&c.Key, "audit-key", cmp.Or(c.Key, "gatewright-audit-key.json"), "file with the key that the log is signed with; gatewright serve makes it, readable by its owner only, if it is not there; empty to sign nothing")
 	f.StringVar(&c.Checkpoints, "audit-checkpoints", "", "file to keep signed checkpoints in, better on another volume; beside the log by default")
 	f.BoolVar(&c.LogCheckpoints, "audit-log-checkpoints", false, "write signed checkpoints to standard error too, for a collector to keep")
 	f.StringVar(&c.Adopt, "audit-adopt", "", "SEQ:DIGEST of the last line of a log to take over as it is, although no checkpoint vouches for it; the log says so")
