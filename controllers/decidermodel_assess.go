@@ -144,7 +144,7 @@ func (v *deciderVerdict) conclude(f *deciderFacts, t *trial) {
 		condition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, f.acceptedMessage()),
 		verified.as(v1alpha1.ConditionVerified), t.evaluated.as(v1alpha1.ConditionEvaluated), available.as(v1alpha1.ConditionAvailable),
 	}
-	ready := readyCondition(conditions, "revision "+f.wanted+" serves")
+	ready := readyCondition(f.count(conditions), "revision "+f.wanted+" serves")
 	if ready.Status != metav1.ConditionFalse && v.candidate != nil {
 		ready = t.obstacle().as(v1alpha1.ConditionReady)
 		if ready.Status == metav1.ConditionTrue {
@@ -159,6 +159,14 @@ func (v *deciderVerdict) conclude(f *deciderFacts, t *trial) {
 	if v.candidate != nil && t.obstacle().status != metav1.ConditionFalse {
 		v.recheck = lookSoon
 	}
+}
+
+// count leaves out what holds nobody up: that a decider says itself what it is, where that is enough.
+func (f *deciderFacts) count(conditions []metav1.Condition) []metav1.Condition {
+	if f.model.Spec.RequireVerified != v1alpha1.Optional || conditions[1].Reason != string(v1alpha1.ReasonSelfReported) {
+		return conditions
+	}
+	return slices.Delete(slices.Clone(conditions), 1, 2)
 }
 
 func (f *deciderFacts) acceptedMessage() string {

@@ -194,6 +194,9 @@ func (t *trial) isEvaluated() finding {
 	if rollout.Shadow == nil || t.isActive || !t.hasActive { // the first revision has none to be compared with
 		return result
 	}
+	if t.of == nil {
+		return waits(v1alpha1.ReasonPending, "live calls are compared when the decider answers")
+	}
 	return t.compared(rollout.Shadow, result)
 }
 

@@ -59,6 +59,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for name, setup := range map[string]func(ctrl.Manager, *parts) error{
 		"policies":          setupPolicies,
 		"deciders":          setupDeciders,
+		"evaluations":       setupEvaluations,
 		"certificates":      setupCertificates,
 		"keys":              setupKeys,
 		"authority bundles": setupBundles,

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -245,22 +244,5 @@ func TestTracesGoToTheCollector(t *testing.T) {
 	}
 	if strings.Contains(got.String(), "do-not-leak") {
 		t.Error("text of a state was sent")
-	}
-}
-
-func TestProfilesAreApart(t *testing.T) {
-	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close()
-	stop, err := profiles(t.Context(), address)
-	if err != nil {
-		t.Skip("somebody took the port in between")
-	}
-	defer stop()
-	if status, body := get(t, "http://"+address+"/debug/pprof/"); status != 200 || !strings.Contains(body, "goroutine") {
-		t.Errorf("status %d: %s", status, body)
 	}
 }

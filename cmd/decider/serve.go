@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/pprof"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"gatewright.dev/gatewright/internal/inference/server"
+	"gatewright.dev/gatewright/internal/profiling"
+	"gatewright.dev/gatewright/internal/tracing"
 )
 
 // serve loads the model and answers until the context ends. Files are read and the address is taken before the model is
@@ -31,12 +30,12 @@ func serve(ctx context.Context, c config, p process) (err error) {
 		return &exit{exitListen, fmt.Errorf("listening: %w", err)}
 	}
 	defer func() { _ = listener.Close() }()
-	stopProfiles, err := profiles(ctx, c.pprof)
+	stopProfiles, err := profiling.Serve(ctx, c.pprof)
 	if err != nil {
 		return &exit{exitListen, fmt.Errorf("listening for profiles: %w", err)}
 	}
 	defer stopProfiles()
-	tracer, stopTracing, err := tracing(ctx)
+	tracer, stopTracing, err := tracing.Start(ctx, "gatewright-decider", version)
 	if err != nil {
 		return fmt.Errorf("setting up traces: %w", err)
 	}
@@ -114,30 +113,4 @@ func load(ctx context.Context, c config, p process) (server.Engine, error) {
 	case <-ctx.Done():
 		return nil, nil
 	}
-}
-
-// profiles serves profiles on an address of their own, which is loopback.
-func profiles(ctx context.Context, address string) (stop func(), err error) {
-	if address == "" {
-		return func() {}, nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = web.Serve(l)
-	}()
-	return func() {
-		_ = web.Close()
-		<-done
-	}, nil
 }

@@ -21,10 +21,11 @@ var version = "dev"
 // Exit codes, for scripts.
 const (
 	exitOK       = 0
-	exitError    = 1 // something failed; nothing was decided
-	exitUsage    = 2 // the command line is wrong
-	exitNotAllow = 3 // a decision other than Allow
-	exitFailed   = 4 // a test suite failed, or an audit log is broken
+	exitError    = 1  // something failed; nothing was decided
+	exitUsage    = 2  // the command line is wrong
+	exitNotAllow = 3  // a decision other than Allow
+	exitFailed   = 4  // a test suite failed, or an audit log is broken
+	exitHash     = 10 // a downloaded file has another SHA-256 than the one that was asked for
 )
 
 // exit is an error with an exit code of its own. An empty message prints nothing more.

@@ -25,7 +25,7 @@ import (
 
 func newModel() *cobra.Command {
 	c := &cobra.Command{Use: "model", Short: "Work with decider models"}
-	c.AddCommand(newModelPin())
+	c.AddCommand(newModelPin(), newModelFetch(), newModelRollback())
 	return c
 }
 

@@ -29,6 +29,7 @@ type config struct {
 	logLevel        slog.Level
 	version         bool
 	deciders        controllers.DeciderOptions
+	webhooks        webhookConfig
 }
 
 // BindFlags declares the flags with their defaults.
@@ -47,6 +48,7 @@ func (c *config) BindFlags(f *flag.FlagSet) {
 	f.TextVar(&c.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn, error")
 	f.BoolVar(&c.version, "version", false, "print the version")
 	c.deciders.BindFlags(f)
+	c.webhooks.BindFlags(f)
 }
 
 // Validate says what is wrong with the flags.
@@ -72,6 +74,9 @@ func (c *config) Validate() error {
 		return errors.New("-gate-poll: want 100ms to 1m")
 	case c.shutdownTimeout < time.Second || c.shutdownTimeout > 10*time.Minute:
 		return errors.New("-shutdown-timeout: want 1s to 10m")
+	}
+	if err := c.webhooks.Validate(); err != nil {
+		return err
 	}
 	return c.deciders.Validate()
 }

@@ -17,6 +17,8 @@ import (
 )
 
 // leaderLease is the Lease that the leading replica holds.
+//
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatewright-system,resources=leases,verbs=get;create;update
 const leaderLease = "gatewright-manager"
 
 // run serves until the context ends, or until something that the manager needs fails.
@@ -88,6 +90,9 @@ func newManager(cluster *rest.Config, c config, log logr.Logger) (ctrl.Manager, 
 		Namespace: c.namespace, GatePoll: c.gatePoll, GateDNSNames: c.gateDNSNames, Deciders: c.deciders,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := addWebhooks(mgr, c.webhooks, c.namespace); err != nil {
 		return nil, err
 	}
 	return mgr, nil

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
+	"log"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -58,10 +57,13 @@ func dataOf(t *testing.T, a *pki.Authority) map[string][]byte {
 	return data
 }
 
-// call makes a TLS connection to a server with one certificate, by a client that trusts a bundle, at a time.
+// call says whether a client that trusts a bundle takes a server's certificate at a time.
 func call(t *testing.T, served map[string][]byte, bundle []byte, at time.Time) error {
 	t.Helper()
-	pair, err := tls.X509KeyPair(served[pki.KeyCertificate], served[pki.KeyPrivate])
+	if _, err := tls.X509KeyPair(served[pki.KeyCertificate], served[pki.KeyPrivate]); err != nil {
+		t.Fatal(err)
+	}
+	certs, err := pki.ParseCertificates(served[pki.KeyCertificate])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,15 +71,10 @@ func call(t *testing.T, served map[string][]byte, bundle []byte, at time.Time) e
 	if !roots.AppendCertsFromPEM(bundle) {
 		t.Fatal("the bundle holds no certificate")
 	}
-	here, there := net.Pipe()
-	defer here.Close()
-	go func() {
-		s := tls.Server(there, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
-		_ = s.Handshake()
-		_ = there.Close()
-	}()
-	now := func() time.Time { return at }
-	return tls.Client(here, &tls.Config{RootCAs: roots, ServerName: "gate.example.svc", Time: now, MinVersion: tls.VersionTLS13}).Handshake()
+	_, err = certs[0].Verify(x509.VerifyOptions{
+		Roots: roots, DNSName: "gate.example.svc", CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return err
 }
 
 // TestRollover follows an authority over its succession, hour by hour around the changes and week by week between them.
@@ -93,7 +90,7 @@ func TestRollover(t *testing.T) {
 	var data map[string][]byte
 	var views []view
 	signers, bundles := map[string]bool{}, map[int]bool{}
-	for at := begin; at.Before(begin.Add(pki.AuthorityLife + pki.Life)); at = at.Add(24 * time.Hour) {
+	for at := begin; at.Before(begin.Add(pki.AuthorityLife + pki.Life)); at = at.Add(48 * time.Hour) {
 		authority = advance(t, authority, at)
 		leaf := renew(t, authority, at, data, server)
 		data = leaf.Data
@@ -176,7 +173,7 @@ func TestAuthorityComesBackFromItsSecret(t *testing.T) {
 	due := begin.Add(pki.AuthorityLife / 3 * 2)
 	for name, at := range map[string]time.Time{"the first": begin, "with a successor": due, "after the change": due.Add(pki.Lead)} {
 		t.Run(name, func(t *testing.T) {
-			want := advance(t, advance(t, a, min(at, due)), at)
+			want := advance(t, advance(t, a, earlier(at, due)), at)
 			got, err := pki.ParseAuthority(dataOf(t, want))
 			if err != nil {
 				t.Fatal(err)
@@ -191,7 +188,7 @@ func TestAuthorityComesBackFromItsSecret(t *testing.T) {
 	}
 }
 
-func min(a, b time.Time) time.Time {
+func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
@@ -304,7 +301,7 @@ func TestClientCertificates(t *testing.T) {
 		return pair
 	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
-	s.Config.ErrorLog = nil
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pairOf(local)}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}
 	s.StartTLS()
 	defer s.Close()
@@ -332,10 +329,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-var errNone = errors.New("none")
-
 func TestParseCertificatesNeedsOne(t *testing.T) {
-	if _, err := pki.ParseCertificates([]byte(" \n")); err == nil || errors.Is(err, errNone) {
-		t.Errorf("error %v", err)
+	if _, err := pki.ParseCertificates([]byte(" \n")); err == nil {
+		t.Error("white space was read as certificates")
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/names"
@@ -24,9 +23,15 @@ const (
 	LadderFile = "ladder.yaml"
 )
 
-// SpecAnnotation on the pod of an evaluation holds the spec of the revision, which the pod reads as a file: it needs no
-// permission to read anything but its own evaluation.
+// SpecAnnotation on the pod of an evaluation holds the spec of the revision, which the pod reads as a file. What came out it
+// leaves as its termination message: it speaks to the decider alone, and has no token for the API server.
 const SpecAnnotation = "gatewright.dev/decider-spec"
+
+// ResultFile is where the kubelet takes the termination message from, of which it keeps MaxResult bytes.
+const (
+	ResultFile = "/dev/termination-log"
+	MaxResult  = 4096
+)
 
 // EvaluationLabel on a Job and its pods names the evaluation.
 const EvaluationLabel = "gatewright.dev/decider-evaluation"
@@ -55,7 +60,7 @@ type Evaluation struct {
 	Revision Revision
 }
 
-// JobName is that of the Job and of its permission. Another DeciderEvaluation of the same name has another Job.
+// JobName is that of the Job. Another DeciderEvaluation of the same name has another Job.
 func (e Evaluation) JobName() string { return shorten(e.Name+"-"+string(e.UID), 63) }
 
 func (e Evaluation) labels() map[string]string {
@@ -86,14 +91,14 @@ func evaluationPod(i Install, e Evaluation) *corev1ac.PodSpecApplyConfiguration 
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName("tmp").WithMountPath(tmpPath), mount("cases", casesPath), mount("spec", specPath))
-	p := corev1ac.PodSpec().WithServiceAccountName(names.EvaluatorServiceAccount).WithEnableServiceLinks(false).
+	p := corev1ac.PodSpec().WithServiceAccountName(names.EvaluatorServiceAccount).WithAutomountServiceAccountToken(false).WithEnableServiceLinks(false).
 		WithRestartPolicy(corev1.RestartPolicyNever).WithSecurityContext(podSecurity()).WithImagePullSecrets(pullSecrets(i)...).
 		WithVolumes(
 			corev1ac.Volume().WithName("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("1Gi"))),
 			corev1ac.Volume().WithName("spec").WithDownwardAPI(corev1ac.DownwardAPIVolumeSource().WithItems(
 				corev1ac.DownwardAPIVolumeFile().WithPath("spec.json").WithFieldRef(
 					corev1ac.ObjectFieldSelector().WithFieldPath("metadata.annotations['"+SpecAnnotation+"']")))))
-	c.WithArgs("evaluate-revision", "--evaluation", e.Name, "--decider", e.Revision.Model, "--spec", specPath+"/spec.json",
+	c.WithArgs("evaluate-revision", "--decider", e.Revision.Model, "--spec", specPath+"/spec.json", "--result", ResultFile,
 		"--cases", casesOf(p, &e.CaseSet), "--cases-sha256", string(e.CaseSet.SHA256), "--repeats", strconv.Itoa(int(max(e.Repeats, 1))))
 	if e.CaseSet.LadderSHA256 != "" {
 		c.WithArgs("--ladder-sha256", string(e.CaseSet.LadderSHA256))
@@ -119,17 +124,4 @@ func casesOf(p *corev1ac.PodSpecApplyConfiguration, set *v1alpha1.CaseSet) strin
 	}
 	p.WithVolumes(volume.WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(string(set.ConfigMapName))))
 	return path.Join(casesPath, CasesFile)
-}
-
-// Permission lets an evaluation write the status of its one object, and nothing else.
-func Permission(i Install, e Evaluation) (*rbacv1ac.ClusterRoleApplyConfiguration, *rbacv1ac.ClusterRoleBindingApplyConfiguration) {
-	name := names.EvaluatorServiceAccount + "-" + shorten(string(e.UID), 40)
-	mine := owner(v1alpha1.KindDeciderEvaluation, e.Name, e.UID)
-	role := rbacv1ac.ClusterRole(name).WithLabels(e.labels()).WithOwnerReferences(mine).WithRules(
-		rbacv1ac.PolicyRule().WithAPIGroups(v1alpha1.GroupVersion.Group).WithResources("deciderevaluations").WithResourceNames(e.Name).WithVerbs("get"),
-		rbacv1ac.PolicyRule().WithAPIGroups(v1alpha1.GroupVersion.Group).WithResources("deciderevaluations/status").WithResourceNames(e.Name).WithVerbs("patch"))
-	binding := rbacv1ac.ClusterRoleBinding(name).WithLabels(e.labels()).WithOwnerReferences(mine).
-		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
-		WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithName(names.EvaluatorServiceAccount).WithNamespace(i.Namespace))
-	return role, binding
 }

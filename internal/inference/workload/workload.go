@@ -1,5 +1,5 @@
 // Package workload builds what runs a decider in a cluster: for each revision of a DeciderModel a Deployment, a Service, a
-// NetworkPolicy and a PodDisruptionBudget, and for each evaluation a Job with its permission. The builders are pure: the
+// NetworkPolicy and a PodDisruptionBudget, and for each evaluation a Job. The builders are pure: the
 // same input gives the same apply configuration, which is the whole of what the manager wants to be there.
 package workload
 

@@ -122,8 +122,7 @@ func TestEvaluationsAreAsTheGoldenFilesShow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			role, binding := Permission(install, e)
-			golden(t, name, job, role, binding)
+			golden(t, name, job)
 		})
 	}
 }
