@@ -65,7 +65,7 @@ generate: ## write the deep copies of the API types
 manifests: $(HELM) ## write CRDs, the manager's role, the chart's copies of them, and what config/ renders from the chart
 	@$(call say,generating CRDs in config/crd/bases and the manager's role in config/rbac)
 	@$(CONTROLLER_GEN) crd paths=./api/v1alpha1/... output:crd:dir=config/crd/bases
-	@$(CONTROLLER_GEN) rbac:roleName=gatewright-manager,fileName=manager.yaml "paths={./controllers/...,./internal/webhook/...}" output:rbac:dir=config/rbac
+	@$(CONTROLLER_GEN) rbac:roleName=gatewright-manager,fileName=manager.yaml "paths={./cmd/manager/...,./controllers/...,./internal/webhook/...}" output:rbac:dir=config/rbac
 	@$(call say,bringing the chart and config/ in step)
 	@hack/chart.sh files
 	@hack/chart.sh config

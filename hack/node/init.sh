@@ -39,7 +39,7 @@ part etcd etcd --data-dir "$state/etcd" --listen-client-urls http://127.0.0.1:23
   --initial-cluster default=http://127.0.0.1:2380 --unsafe-no-fsync --logger zap
 part containerd containerd -c "$state/containerd.toml"
 # Of the other parts, the API server alone is stopped and started by tests: apiserver.sh.
-part apiserver "$here/apiserver.sh"
+part apiserver "$here/apiserver.sh" run
 answers --cert "$state/pki/admin.crt" --key "$state/pki/admin.key" https://127.0.0.1:6443/readyz
 part controller-manager kube-controller-manager --kubeconfig="$state/pki/controller-manager.kubeconfig" --leader-elect=false \
   --bind-address=127.0.0.1 --use-service-account-credentials --service-account-private-key-file="$state/pki/sa.key" \

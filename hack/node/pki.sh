@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Makes the node's authority, one certificate and kubeconfig a component. Does nothing when they are there.
+#
+#   pki.sh user NAME [GROUP]  makes a kubeconfig for a person, and prints its path
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 mkdir -p "$state/pki"
 cd "$state/pki"
-[[ ! -f complete ]] || exit 0
 
 new_key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1.key" 2>/dev/null; }
 
@@ -29,6 +30,12 @@ current-context: node
 K
 }
 
+if [[ ${1:-} == user ]]; then
+  kubeconfig "$2" "${3:+/O=$3}/CN=$2" "$node_ip"
+  echo "$PWD/$2.kubeconfig"
+  exit
+fi
+[[ ! -f complete ]] || exit 0
 new_key ca
 openssl req -x509 -new -key ca.key -subj "/CN=$name test node" -days 30 -out ca.crt -addext keyUsage=critical,keyCertSign,cRLSign,digitalSignature
 certificate apiserver /CN=kube-apiserver serverAuth \

@@ -138,8 +138,8 @@ func TestEveryKindIsTyped(t *testing.T) {
 		"apiVersion: gatewright.dev/v1alpha1\nkind: ClusterToolPolicy\nmetadata: {name: floor}\nspec: {}\n",
 		"apiVersion: gatewright.dev/v1alpha1\nkind: DeciderModel\nmetadata: {name: judge}\nspec: {runtime: Embedded, artifact: {type: Bundled, sha256: " + sha + ", bundled: {name: j}}}\n",
 		"apiVersion: gatewright.dev/v1alpha1\nkind: DeciderEvaluation\nmetadata: {name: run}\nspec: {deciderRef: {name: judge}, caseSet: {type: ConfigMap, sha256: " + sha + ", configMapName: c}}\n",
-		"apiVersion: gatewright.dev/v1alpha1\nkind: ToolApproval\nmetadata: {name: wait, namespace: a}\nspec: {seal: s, call: {id: 00112233445566778899aabbccddeeff, caller: a/b, tool: t, class: Write, argumentsDigest: " + sha +
-			", arguments: '{}', userTurnsDigest: " + sha + ", message: m, confirmReasons: [Irreversible], policyDigest: " + sha + ", expiresAt: 2027-01-02T03:04:05Z}}\n",
+		"apiVersion: gatewright.dev/v1alpha1\nkind: ToolApproval\nmetadata: {name: wait, namespace: a}\nspec: {seal: s, call: {id: 00112233445566778899aabbccddeeff, caller: a/b, tool: t, class: Write, callKey: 'sha256:" + sha + "', argumentsDigest: 'sha256:" + sha +
+			"', arguments: '{}', userTurnsDigest: 'sha256:" + sha + "', message: m, confirmReasons: [Irreversible], policyDigest: 'sha256:" + sha + "', approvers: {selfApproval: Forbid}, raisedAt: 2027-01-02T03:00:05Z, expiresAt: 2027-01-02T03:04:05Z}}\n",
 	}, "---\n")
 	set := Read("f", []byte(data))
 	if err := set.Err(); err != nil {

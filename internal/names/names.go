@@ -92,6 +92,8 @@ const (
 	ApproversAnnotation = "gatewright.dev/service-account-approvers"
 	// LeaseLabel says what a Lease of a gate stands for: LeaseUse and so on.
 	LeaseLabel = "gatewright.dev/lease"
+	// CallLabel on the Lease of a rejection is the beginning of its call's key.
+	CallLabel = "gatewright.dev/call"
 	// RejectionAnnotation on a Lease holds the rejected approval as JSON.
 	RejectionAnnotation = "gatewright.dev/rejected-approval"
 	// ComponentLabel says what part of the installation an object is: ComponentGate and so on.
@@ -105,7 +107,7 @@ const (
 const (
 	// LeaseUse is the use of an approval, named UseLeasePrefix and its call's id. Whoever makes it has used the approval.
 	LeaseUse = "use"
-	// LeaseRejection keeps a rejection, named RejectionLeasePrefix and its call's key.
+	// LeaseRejection keeps a rejection, named RejectionLeasePrefix and the digest of its binding.
 	LeaseRejection = "rejection"
 	// LeasePermit is the use of a permit, named PermitLeasePrefix and a digest of its id.
 	LeasePermit = "permit"
@@ -131,6 +133,8 @@ const (
 	ComponentGate      = "gate"
 	ComponentDecider   = "decider"
 	ComponentEvaluator = "evaluator"
+	// ComponentProxy is a proxy in front of a tool server, which takes permits or asks the gate.
+	ComponentProxy = "proxy"
 )
 
 // What an injected pod finds.

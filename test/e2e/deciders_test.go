@@ -20,8 +20,7 @@ import (
 
 const modelFile = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
-// ship is the call that only the decider settles. Its ladder takes any answer of the model: the test is about the way of
-// the answer, and a model of this size has nothing to say about the call.
+// ship is the call that only the decider settles.
 func ship(order string) v1alpha1.Request {
 	return call("parcels.ship", map[string]any{"order": order}, "Ship order "+order+" today.")
 }
@@ -139,6 +138,21 @@ type answer struct {
 	Response       v1alpha1.Response
 }
 
+func answers(t *testing.T, lines string) []answer {
+	t.Helper()
+	var all []answer
+	scanner := bufio.NewScanner(strings.NewReader(lines))
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var a answer
+		if err := json.Unmarshal(scanner.Bytes(), &a); err != nil {
+			t.Fatalf("%v in %q", err, scanner.Text())
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
 func (c *cluster) killed(t *testing.T) {
 	const seconds = 30
 	active := c.field(t, "decidermodel/smol", "{.status.active.name}")
@@ -152,12 +166,11 @@ func (c *cluster) killed(t *testing.T) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		out, err := c.run(t.Context(), string(body), filepath.Join(c.bin, "kubectl"), "-n", shop, "exec", "-i", agent, "--", "/agent", "load", strconv.Itoa(seconds), "4")
+		out, err := c.run(t.Context(), string(body), filepath.Join(c.bin, "kubectl"), "-n", shop, "exec", "-i", agent, "--", "/agent", "load", strconv.Itoa(seconds), "4", "0")
 		done <- result{out, err}
 	}()
 	time.Sleep(5 * time.Second)
 	dead := c.kill(t, active)
-	// The pods go too, and none may come back before the load ends: what is allowed from here on has no decider.
 	r := <-done
 	if r.err != nil {
 		t.Fatal(r.err)
@@ -201,22 +214,16 @@ func (c *cluster) kill(t *testing.T, revision string) interval {
 func (c *cluster) judgeLoad(t *testing.T, lines string, dead interval) {
 	t.Helper()
 	counts := map[string]int{}
-	scanner := bufio.NewScanner(strings.NewReader(lines))
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		var a answer
-		if err := json.Unmarshal(scanner.Bytes(), &a); err != nil {
-			t.Fatalf("%v in %q", err, scanner.Text())
-		}
+	for _, a := range answers(t, lines) {
 		counts[string(a.Response.Outcome)+" "+a.Response.Reason]++
 		if a.Response.Outcome != v1alpha1.Allow {
 			continue
 		}
 		if len(a.Response.Decision.Answers) == 0 || a.Response.Decision.Fingerprint == "" {
-			t.Errorf("allowed without an answer: %s", scanner.Text())
+			t.Errorf("allowed without an answer: %+v", a)
 		}
 		if a.Started.After(dead.from) && a.Ended.Before(dead.to) {
-			t.Errorf("allowed while no decider ran: %s", scanner.Text())
+			t.Errorf("allowed while no decider ran: %+v", a)
 		}
 	}
 	blocked := 0

@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,13 +22,13 @@ func (c *cluster) withoutAPIServer(t *testing.T) {
 	c.inBackground(t, "deletions", call("orders.delete", map[string]any{"order": "D-1"}, "Delete order D-1."), seconds)
 	time.Sleep(3 * time.Second)
 	stopped := time.Now()
-	if out, err := c.run(t.Context(), "", filepath.Join(c.root, "hack/node/apiserver-stop.sh")); err != nil {
+	if out, err := c.run(t.Context(), "", filepath.Join(c.root, "hack/node/apiserver.sh"), "stop"); err != nil {
 		t.Fatal(err, out)
 	}
 	// After maxStaleness of values.yaml, which is 20 s, and the time that it takes to notice.
 	time.Sleep(35 * time.Second)
 	started := time.Now()
-	if out, err := c.run(t.Context(), "", filepath.Join(c.root, "hack/node/apiserver-start.sh")); err != nil {
+	if out, err := c.run(t.Context(), "", filepath.Join(c.root, "hack/node/apiserver.sh"), "start"); err != nil {
 		t.Fatal(err, out)
 	}
 	c.note(t, "API server away for %.0f s", started.Sub(stopped).Seconds())
@@ -41,10 +44,28 @@ func (c *cluster) withoutAPIServer(t *testing.T) {
 	c.note(t, "API server back: calls are decided as before, %.1f s after it answers", took.Seconds())
 }
 
-// inBackground lets a pod of its own send one call again and again.
+// inBackground lets a pod of its own, injected like the agent's, send one call again and again.
 func (c *cluster) inBackground(t *testing.T, name string, r v1alpha1.Request, seconds int) {
 	t.Helper()
-	c.loadPod(t, name, r, seconds)
+	body, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.apply(t, file(t, "load.yaml", "NAME", name, "SECONDS", strconv.Itoa(seconds), "CALL", strconv.Quote(string(body))))
+	c.kubectl(t, "-n", shop, "wait", "--for=condition=Ready", "pod/load-"+name, "--timeout=60s")
+}
+
+// loadAnswers are the answers that such a pod got.
+func (c *cluster) loadAnswers(t *testing.T, name string) []answer {
+	t.Helper()
+	eventually(t, 2*time.Minute, func() error {
+		phase, err := c.try(t, "-n", shop, "get", "pod", "load-"+name, "-o", "jsonpath={.status.phase}")
+		if err != nil || phase != "Succeeded" {
+			return fmt.Errorf("pod load-%s is %q: %w", name, phase, err)
+		}
+		return nil
+	})
+	return answers(t, c.kubectl(t, "-n", shop, "logs", "load-"+name))
 }
 
 // away looks at what was answered without the API server.

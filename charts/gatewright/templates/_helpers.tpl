@@ -1,12 +1,17 @@
 {{/* Names are fixed: the parts know each other by them, and two installations in one cluster would judge each other's calls. */}}
 
 {{- define "gatewright.labels" -}}
+{{ include "gatewright.steadyLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{/* labels that an upgrade does not change */}}
+{{- define "gatewright.steadyLabels" -}}
 app.kubernetes.io/name: gatewright
 app.kubernetes.io/part-of: gatewright
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -119,7 +124,7 @@ rules:
 {{- end }}
 {{- end }}
 
-{{/* flags of the manager; those that have the right default are left out */}}
+{{/* flags; those that have the right default are left out */}}
 {{- define "gatewright.managerArgs" -}}
 - -namespace=$(POD_NAMESPACE)
 - -log-level={{ .Values.manager.logLevel }}
@@ -128,16 +133,35 @@ rules:
 {{- with .Values.imagePullSecrets }}
 - -decider-pull-secret={{ (first .).name }}
 {{- end }}
+{{- range .Values.gate.dnsNames }}
+- -gate-dns-name={{ . }}
+{{- end }}
+{{- if eq .Values.webhook.certificates "CertManager" }}
+- -webhook-cert-source=cert-manager
+{{- end }}
 {{- end }}
 
 {{- define "gatewright.gateArgs" -}}
 - -namespace=$(POD_NAMESPACE)
 - -log-level={{ .Values.gate.logLevel }}
+- -cluster={{ .Values.clusterName }}
 - -shutdown-delay={{ .Values.gate.shutdownDelay }}
 - -max-staleness={{ .Values.gate.maxStaleness }}
+{{- if .Values.gate.authorizeTools }}
+- -authorize-tools
+{{- end }}
+{{- if eq .Values.audit.sink "file" }}
+- -audit-rotate-mib={{ int .Values.audit.file.rotateMiB }}
+- -audit-keep-mib={{ int .Values.audit.file.keepMiB }}
+{{- else }}
+- -audit-log=none
+- -audit-checkpoints=/var/lib/gatewright/audit.checkpoints
+- -audit-sink={{ ternary .Values.audit.nats.url "stdout" (eq .Values.audit.sink "nats") }}
+{{- end }}
 {{- end }}
 
-{{/* The objects in a file of config/, for the namespace of the installation: (dict "root" $ "file" FILE "annotations" MAP "skip" KIND) */}}
+{{/* The objects in a file of config/, for the namespace of the installation: (dict "root" $ "file" FILE "annotations" MAP "skip" KIND).
+     Their labels are steady, since the gate honours no approval that is older than the last write of the policy that guards it. */}}
 {{- define "gatewright.copied" -}}
 {{- $root := .root }}
 {{- $annotations := .annotations | default dict }}
@@ -147,7 +171,7 @@ rules:
 {{- $object := fromYaml (trimPrefix "---\n" $document) }}
 {{- if and $object.kind (ne $object.kind $skip) }}
 {{- $own := $object.metadata.labels | default dict }}
-{{- $labels := merge (fromYaml (include "gatewright.labels" $root)) $own }}
+{{- $labels := merge (fromYaml (include "gatewright.steadyLabels" $root)) $own }}
 {{- $_ := set $object.metadata "labels" $labels }}
 {{- if $annotations }}
 {{- $_ := set $object.metadata "annotations" (merge $annotations ($object.metadata.annotations | default dict)) }}

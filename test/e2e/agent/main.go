@@ -2,8 +2,10 @@
 //
 //	agent wait              does nothing until it is told to end
 //	agent review            sends the request on standard input to the gate and prints the answer
-//	agent load SECONDS N    sends the request on standard input again and again, N at a time and each with another value of
-//	                        the argument "id", and prints a line for each answer
+//	agent load SECONDS CALLERS PAUSE [FILE]
+//	                        sends the request on standard input, or in a file, again and again: so many callers, each with a
+//	                        pause of so many milliseconds between calls, and each call with another value of the argument
+//	                        "id". Prints a line for each answer
 //	agent reach HOST:PORT   says whether a TCP connection is made
 package main
 
@@ -58,12 +60,12 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 			return err
 		}
 		return json.NewEncoder(out).Encode(gatewright.New(gatewright.Options{}).Review(ctx, request).Response)
-	case len(args) == 3 && args[0] == "load":
-		return load(ctx, args[1], args[2], in, out)
+	case len(args) > 0 && args[0] == "load":
+		return load(ctx, args[1:], in, out)
 	case len(args) == 2 && args[0] == "reach":
 		return reach(ctx, args[1], out)
 	default:
-		return errors.New("usage: agent wait | review | load SECONDS N | reach HOST:PORT")
+		return errors.New("usage: agent wait | review | load SECONDS CALLERS PAUSE [FILE] | reach HOST:PORT")
 	}
 }
 
@@ -86,37 +88,69 @@ func reach(ctx context.Context, address string, out io.Writer) error {
 	return errors.Join(err, connection.Close())
 }
 
-func load(ctx context.Context, seconds, workers string, in io.Reader, out io.Writer) error {
-	length, err := strconv.Atoi(seconds)
+// plan is how load sends its request.
+type plan struct {
+	length, pause time.Duration
+	callers       int
+}
+
+func planOf(args []string) (plan, error) {
+	if len(args) < 3 {
+		return plan{}, errors.New("load: want SECONDS CALLERS PAUSE [FILE]")
+	}
+	var numbers [3]int
+	for i := range numbers {
+		n, err := strconv.Atoi(args[i])
+		if err != nil {
+			return plan{}, fmt.Errorf("load: %w", err)
+		}
+		numbers[i] = n
+	}
+	return plan{time.Duration(numbers[0]) * time.Second, time.Duration(numbers[2]) * time.Millisecond, numbers[1]}, nil
+}
+
+func load(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	p, err := planOf(args)
 	if err != nil {
 		return err
 	}
-	n, err := strconv.Atoi(workers)
-	if err != nil {
-		return err
+	if len(args) > 3 {
+		f, err := os.Open(args[3])
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
 	}
 	request, err := read(in)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(length)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, p.length)
 	defer cancel()
 	var calls atomic.Int64
 	var lines sync.Mutex
 	client, encoder := gatewright.New(gatewright.Options{}), json.NewEncoder(out)
 	var group sync.WaitGroup
-	for range n {
+	for range p.callers {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				a := once(client, request, calls.Add(1))
 				lines.Lock()
 				_ = encoder.Encode(a) // a reader that is gone ends the pod's command
 				lines.Unlock()
+				pause(ctx, p.pause)
 			}
 		})
 	}
 	group.Wait()
 	return nil
+}
+
+func pause(ctx context.Context, length time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	<-ctx.Done()
 }
 
 // once does not hear of the end of the load: an answer that is under way counts too.
