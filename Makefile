@@ -87,8 +87,9 @@ test: ## run every test with the race detector, then those of the clients and of
 	@hack/prepare.sh
 	@$(call say,llama.cpp and three small models for the decider; the first run fetches 450 MB)
 	@hack/llama/fetch.sh
-	@$(call say,Go: unit and schema tests with the race detector; the first run compiles for some minutes)
-	@GATEWRIGHT_REQUIRE_MODELS=1 $(GO) test -race -timeout 20m ./...
+	@hack/kube.sh
+	@$(call say,Go: unit and schema tests and tests on a real API server with the race detector; the first run compiles for some minutes)
+	@GATEWRIGHT_REQUIRE_MODELS=1 GATEWRIGHT_REQUIRE_APISERVER=1 $(GO) test -race -timeout 20m ./...
 	@$(call say,clients: Go - Python - JavaScript)
 	@TESTFLAGS=-race clients/test.sh
 	@$(call say,the web page in a browser)
@@ -110,7 +111,7 @@ test-peers: ## check deciders with real models, llama-server and an SDK of other
 	@hack/peers/test.sh
 
 .PHONY: test-unit
-test-unit: ## run the Go tests fast, without the race detector
+test-unit: ## run the Go tests fast, without the race detector; those on a real API server where `make kube` was run
 	@$(call say,Go: unit and schema tests)
 	@$(GO) test ./...
 
@@ -176,6 +177,10 @@ bench-decider: build-decider ## measure the decider server beside llama-server, 
 	@$(GO) run ./bench/decider -threads $(THREADS)
 
 ##@ Tools
+
+.PHONY: kube
+kube: ## build kube-apiserver, etcd and kubectl for the tests into .cache/kube/bin; from nothing five to fifteen minutes
+	@hack/kube.sh
 
 .PHONY: tools
 tools: $(GOLANGCI_LINT) $(OPA) $(HELM) $(KUSTOMIZE) ## build the pinned tools into .cache/bin

@@ -41,7 +41,7 @@ func (r *DeciderModelReconciler) evaluate(ctx context.Context, m *v1alpha1.Decid
 	if err != nil {
 		return err
 	}
-	if err := r.client.Create(ctx, e, client.FieldOwner(managerName)); err != nil {
+	if err := r.client.Create(ctx, e, client.FieldOwner(managerName)); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating evaluation %s: %w", e.Name, err)
 	}
 	return nil

@@ -413,6 +413,17 @@ func TestTheLastTenRevisionsAreKept(t *testing.T) {
 	}
 }
 
+// The gate believes a hash in the status: it stands there only while it is the pinned one.
+func TestTheStatusHoldsNoHashThatIsNotThePinnedOne(t *testing.T) {
+	v := assessDecider(newWorld(active, change(func(w *world) { w.revisions["new"].seen.sha256 = otherHash })))
+	if v.active.SHA256 != "" {
+		t.Errorf("%+v", v.active)
+	}
+	if v := assessDecider(newWorld(active)); v.active.SHA256 != pinnedHash {
+		t.Errorf("%+v", v.active)
+	}
+}
+
 func TestGoingBackSwapsTheRevisions(t *testing.T) {
 	f := newWorld(withActive, change(func(w *world) {
 		w.wanted = "older"

@@ -156,7 +156,8 @@ func (o *Observation) about(m *v1alpha1.DeciderModel) map[string]saying {
 func (r *DeciderModelReconciler) apply(ctx context.Context, f *deciderFacts, v *deciderVerdict, wanted *appsv1.ControllerRevision) error {
 	if v.create && wanted != nil {
 		wanted.Revision = nextRevision(f.known)
-		if err := r.client.Create(ctx, wanted, client.FieldOwner(managerName)); err != nil {
+		// One that is there was written by a pass that the cache has not heard of, or by somebody else, which the next one sees.
+		if err := r.client.Create(ctx, wanted, client.FieldOwner(managerName)); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating revision %s: %w", wanted.Name, err)
 		}
 	}

@@ -43,6 +43,7 @@ type deciderKit struct {
 	clock       *clocktesting.FakeClock
 	recorder    *events.FakeRecorder
 	namespace   string
+	authority   *pki.Authority
 
 	mu      sync.Mutex
 	answers map[string]modelAnswer
@@ -70,6 +71,7 @@ func newDeciderKit(t *testing.T, c client.Client, namespace string) *deciderKit 
 	if err != nil {
 		t.Fatal(err)
 	}
+	k.authority = authority
 	url := k.serve(authority)
 	k.models.prober.url = func(_, revision string) string { return url + "/" + revision }
 	data, err := authority.Issue(time.Now(), pki.Request{Name: "gate", Usage: x509.ExtKeyUsageClientAuth})

@@ -22,7 +22,6 @@ import (
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/inference/workload"
 	"gatewright.dev/gatewright/internal/names"
-	"gatewright.dev/gatewright/internal/questions"
 )
 
 const (
@@ -198,7 +197,7 @@ func (p *prober) askContainer(ctx context.Context, r workload.Revision) (*seen, 
 	if err != nil {
 		return nil, err
 	}
-	return askQuestion(ctx, decider, "")
+	return askQuestion(ctx, &r.Spec, decider)
 }
 
 func (p *prober) askExternal(ctx context.Context, r workload.Revision) (*seen, error) {
@@ -218,37 +217,17 @@ func (p *prober) askExternal(ctx context.Context, r workload.Revision) (*seen, e
 	if err != nil {
 		return nil, err
 	}
-	return askQuestion(ctx, decider, r.Spec.External.Protocol)
+	return askQuestion(ctx, &r.Spec, decider)
 }
 
-// probeQuestions are tried in turn until one is answered: some deciders answer few.
-var probeQuestions = []string{"asked", "matches_request", "args_grounded"}
-
-// askQuestion puts a harmless call before a decider, to see who answers.
-func askQuestion(ctx context.Context, d inference.Decider, protocol v1alpha1.ExternalProtocol) (*seen, error) {
-	list := probeQuestions
-	if protocol == v1alpha1.ProtocolOllamaVerdict || protocol == v1alpha1.ProtocolOpenAIVerdict {
-		list = []string{inference.VerdictQuestion}
+// askQuestion sees who answers a question.
+func askQuestion(ctx context.Context, spec *v1alpha1.DeciderModelSpec, d inference.Decider) (*seen, error) {
+	fingerprint, err := deciders.Fingerprint(ctx, spec, d)
+	switch {
+	case err == nil:
+		return &seen{fingerprint: fingerprint}, nil
+	case inference.ReasonOf(err) == inference.ModelMismatch:
+		return &seen{mismatch: err.Error()}, nil
 	}
-	var last error
-	for _, name := range list {
-		q, ok := questions.Builtin(name)
-		if !ok {
-			return nil, fmt.Errorf("question %s is not built in", name)
-		}
-		result, err := d.Decide(ctx, inference.Request{Questions: []questions.Question{q}, State: questions.State{
-			Tool: questions.Tool{Name: "clock.read", Class: "ReadOnly"}, Arguments: map[string]any{"zone": "UTC"},
-			UserTurns: []string{"What time is it in UTC?"},
-		}})
-		switch {
-		case err == nil:
-			return &seen{fingerprint: v1alpha1.Fingerprint(result.Fingerprint)}, nil
-		case inference.ReasonOf(err) == inference.ModelMismatch:
-			return &seen{mismatch: err.Error()}, nil
-		case inference.ReasonOf(err) != inference.QuestionNotSupported && inference.ReasonOf(err) != inference.LowCoverage:
-			return nil, err
-		}
-		last = err
-	}
-	return nil, last
+	return nil, err
 }

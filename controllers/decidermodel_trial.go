@@ -61,7 +61,10 @@ func (t *trial) describe(to *v1alpha1.DeciderRevision) {
 		return
 	}
 	if s := t.of.seen; s != nil && s.mismatch == "" {
-		to.Fingerprint, to.SHA256 = s.fingerprint, s.sha256
+		to.Fingerprint, to.SHA256 = s.fingerprint, ""
+		if a := t.of.revision.Spec.Artifact; a != nil && a.SHA256 == s.sha256 {
+			to.SHA256 = s.sha256
+		}
 	}
 	to.Evaluation = ""
 	if t.of.evaluation != nil {

@@ -41,11 +41,20 @@ func newFakeGates(t *testing.T) *fakeGates {
 	return &fakeGates{t: t, reports: map[string]any{}, asked: map[string]int{}}
 }
 
-// set lets the gate at an address answer with a report, or a text; nil lets it fail.
-func (f *fakeGates) set(address string, report any) {
+// set lets the gate at an address answer with a report, or a text; nil lets it fail. It gives what it answered before.
+func (f *fakeGates) set(address string, report any) any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	old := f.reports[address]
 	f.reports[address] = report
+	return old
+}
+
+// askedOf is how often the gate at an address was asked.
+func (f *fakeGates) askedOf(address string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[address]
 }
 
 func (f *fakeGates) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -100,6 +100,7 @@ func (f *policyFacts) resolvedActive(refused func(v1alpha1.ConditionReason, stri
 	verified := meta.FindStatusCondition(f.decider.Status.Conditions, string(v1alpha1.ConditionVerified))
 	switch {
 	case f.decider.Spec.RequireVerified == v1alpha1.Optional:
+	case active.SHA256 != "": // the bytes that serve were checked, whatever those of a candidate are
 	case verified == nil || verified.Status == metav1.ConditionUnknown && verified.Reason != string(v1alpha1.ReasonSelfReported):
 		return pending(v1alpha1.ConditionResolvedRefs, fmt.Sprintf("the bytes of DeciderModel %s are not checked yet", ref.Name))
 	case verified.Status != metav1.ConditionTrue:

@@ -138,6 +138,13 @@ func TestAssessPolicy(t *testing.T) {
 			func(f *policyFacts) { setVerified(f.decider, metav1.ConditionFalse, v1alpha1.ReasonHashMismatch) },
 			[]string{accepted, "ResolvedRefs=False DeciderNotVerified", programmed, "Ready=False DeciderNotVerified"}, "HashMismatch",
 		},
+		"a candidate's bytes are others than pinned, and those that serve were checked": {
+			func(f *policyFacts) {
+				f.decider.Status.Active.SHA256 = pinnedHash
+				setVerified(f.decider, metav1.ConditionFalse, v1alpha1.ReasonHashMismatch)
+			},
+			[]string{accepted, resolved, programmed, ready}, "applies",
+		},
 		"the decider vouches for itself": {
 			func(f *policyFacts) { setVerified(f.decider, metav1.ConditionUnknown, v1alpha1.ReasonSelfReported) },
 			[]string{accepted, "ResolvedRefs=False DeciderNotVerified", programmed, "Ready=False DeciderNotVerified"}, "SelfReported",

@@ -57,13 +57,15 @@ type PolicyReconciler[T client.Object] struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 func setupPolicies(mgr ctrl.Manager, p *parts) error {
-	if err := setupPolicyKind(mgr, p, toolPolicies()); err != nil {
+	asItIs := func(r reconcile.Reconciler) reconcile.Reconciler { return r }
+	if err := setupPolicyKind(mgr, p, toolPolicies(), asItIs); err != nil {
 		return err
 	}
-	return setupPolicyKind(mgr, p, clusterToolPolicies())
+	return setupPolicyKind(mgr, p, clusterToolPolicies(), asItIs)
 }
 
-func setupPolicyKind[T client.Object](mgr ctrl.Manager, p *parts, kind policyKind[T]) error {
+// setupPolicyKind registers the controller of one kind. Wrap may look at its passes.
+func setupPolicyKind[T client.Object](mgr ctrl.Manager, p *parts, kind policyKind[T], wrap func(reconcile.Reconciler) reconcile.Reconciler) error {
 	r := newPolicyReconciler(mgr.GetClient(), p, kind)
 	index := func(o client.Object) []string { return decidersOf(kind.rules(o.(T))) } //nolint:forcetypeassert // it indexes this type only
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind.new(), deciderIndex, index); err != nil {
@@ -74,7 +76,7 @@ func setupPolicyKind[T client.Object](mgr ctrl.Manager, p *parts, kind policyKin
 		Watches(&v1alpha1.DeciderModel{}, handler.EnqueueRequestsFromMapFunc(r.referringTo), builder.WithPredicates(deciderChanged())).
 		WatchesRawSource(p.gates.Changes(r.affectedBy)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: policiesAtOnce}).
-		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
+		Complete(wrap(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
 func newPolicyReconciler[T client.Object](c client.Client, p *parts, kind policyKind[T]) *PolicyReconciler[T] {

@@ -129,6 +129,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return decidersOf(&o.(*v1alpha1.ClusterToolPolicy).Spec.PolicyRules)
 		})
 	}
+	builder = builder.WithIndex(&v1alpha1.ToolApproval{}, callIndex, func(o client.Object) []string { return []string{o.(*v1alpha1.ToolApproval).Spec.Call.ID} })
 	b.Client = builder.Build()
 	o := Options{Registry: prometheus.NewRegistry(), Clock: b.clock}
 	o.setDefaults()

@@ -3,9 +3,12 @@ package controllers
 import (
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,11 +38,31 @@ func CacheOptions(namespace string) cache.Options {
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ToolPolicy{}:   {Namespaces: everywhere},
-			&v1alpha1.ToolApproval{}: {Namespaces: everywhere},
+			&v1alpha1.ToolApproval{}: {Namespaces: everywhere, Transform: withoutContent},
+			&coordinationv1.Lease{}:  {Namespaces: map[string]cache.Config{namespace: {LabelSelector: ofGates()}}},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				namespace:           {},
 				cache.AllNamespaces: {FieldSelector: fields.OneTermEqualSelector("metadata.name", names.AuthorityConfigMap)},
 			}},
 		},
 	}
+}
+
+// ofGates selects what gates make.
+func ofGates() labels.Selector {
+	r, err := labels.NewRequirement(names.LeaseLabel, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label is a constant
+	}
+	return labels.NewSelector().Add(*r)
+}
+
+// withoutContent keeps of an approval what the manager mirrors. What the call is about can be 32 KiB, of 10,000 calls.
+func withoutContent(o any) (any, error) {
+	if a, ok := o.(*v1alpha1.ToolApproval); ok {
+		c := a.Spec.Call
+		a.ManagedFields = nil
+		a.Spec.Call = v1alpha1.PendingCall{ID: c.ID, Caller: c.Caller, RaisedAt: c.RaisedAt, ExpiresAt: c.ExpiresAt}
+	}
+	return o, nil
 }

@@ -58,8 +58,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	for name, setup := range map[string]func(ctrl.Manager, *parts) error{
 		"policies":          setupPolicies,
+		"approvals":         setupApprovals,
 		"deciders":          setupDeciders,
 		"evaluations":       setupEvaluations,
+		"external tokens":   setupTokens,
 		"certificates":      setupCertificates,
 		"keys":              setupKeys,
 		"authority bundles": setupBundles,

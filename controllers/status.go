@@ -30,6 +30,7 @@ func patchStatus(ctx context.Context, c client.Client, before, after client.Obje
 type deciderView struct {
 	Spec        v1alpha1.DeciderModelSpec
 	Fingerprint v1alpha1.Fingerprint
+	SHA256      v1alpha1.SHA256
 	Serves      bool
 	Verified    [2]string // status and reason
 }
@@ -39,7 +40,7 @@ func viewOf(m *v1alpha1.DeciderModel) deciderView {
 		Runtime: m.Spec.Runtime, AllowedNamespaces: m.Spec.AllowedNamespaces, RequireVerified: m.Spec.RequireVerified,
 	}}
 	if m.Status.Active != nil {
-		v.Serves, v.Fingerprint = true, m.Status.Active.Fingerprint
+		v.Serves, v.Fingerprint, v.SHA256 = true, m.Status.Active.Fingerprint, m.Status.Active.SHA256
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, string(v1alpha1.ConditionVerified)); c != nil {
 		v.Verified = [2]string{string(c.Status), c.Reason}

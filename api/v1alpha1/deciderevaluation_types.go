@@ -22,6 +22,7 @@ type DeciderEvaluation struct {
 	Spec DeciderEvaluationSpec `json:"spec"`
 	// status is what came out.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DeciderEvaluationStatus `json:"status,omitempty"`
 }
 
@@ -61,7 +62,7 @@ type DeciderEvaluationStatus struct {
 	// observedGeneration is the generation that the conditions speak of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Complete and Passed.
+	// conditions are Complete, Passed and Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

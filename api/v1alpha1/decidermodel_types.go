@@ -26,6 +26,7 @@ type DeciderModel struct {
 	Spec DeciderModelSpec `json:"spec"`
 	// status is what is known about it.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DeciderModelStatus `json:"status,omitempty"`
 }
 

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 )
 
+// unobserved is the status of every kind before anybody has looked at the object.
+var unobserved = map[string]any{"observedGeneration": int64(-1)}
+
 // policyDefaults are those that both kinds of policy have.
 func policyDefaults(more map[string]any) map[string]any {
 	all := map[string]any{
@@ -24,6 +27,7 @@ func policyDefaults(more map[string]any) map[string]any {
 		"spec.approvals.ttlSeconds":      int64(900),
 		"spec.approvals.permitSeconds":   int64(30),
 		"spec.approvals.budget.beyond":   "Block",
+		"status":                         unobserved,
 	}
 	maps.Copy(all, more)
 	return all
@@ -36,9 +40,10 @@ var wantDefaults = map[string]map[string]any{
 		"spec.readout": "Auto", "spec.contextTokens": int64(4096), "spec.requireVerified": "Required",
 		"spec.container.port": int64(8080), "spec.container.maxInFlight": int64(1),
 		"spec.external.protocol": "SystemOne", "spec.external.maxInFlight": int64(1), "spec.pod.replicas": int64(1),
+		"status": unobserved,
 	},
-	"ToolApproval":      {},
-	"DeciderEvaluation": {"spec.repeats": int64(3)},
+	"ToolApproval":      {"status": unobserved},
+	"DeciderEvaluation": {"spec.repeats": int64(3), "status": unobserved},
 }
 
 // A default that is weaker than it should be opens every policy that leaves the field out, so all of them stand here.
@@ -106,7 +111,9 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 			if errs := schemas(t)[tt.kind].Admit(got); len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			if diff := cmp.Diff(object(t, tt.kind, tt.want), got); diff != "" {
+			want := object(t, tt.kind, tt.want)
+			want["status"] = unobserved
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -149,7 +149,7 @@ const (
 	// True: Expired. Unknown: Pending.
 	ConditionExpired ConditionType = "Expired"
 	// ConditionComplete says that an evaluation ran to its end.
-	// True: Complete. False: Failed. Unknown: Pending, Running.
+	// True: Complete. False: Failed, NameTaken. Unknown: Pending, Running.
 	ConditionComplete ConditionType = "Complete"
 	// ConditionPassed says that an evaluation held its floors.
 	// True: Passed. False: FloorMissed. Unknown: Pending.

@@ -30,6 +30,7 @@ type ToolApproval struct {
 	Spec ToolApprovalSpec `json:"spec"`
 	// status mirrors what happened to it.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ToolApprovalStatus `json:"status,omitempty"`
 }
 

@@ -57,7 +57,7 @@ func (c *config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.audience, "audience", names.Audience, "`audience` that tokens of callers must have")
 	f.StringVar(&c.cluster, "cluster", names.Name, "`name` of the cluster, which keeps permits of two clusters apart")
 	f.StringVar(&c.issuer, "permit-issuer", names.Name, "`issuer` that permits name")
-	f.DurationVar(&c.tokenTTL, "token-ttl", cluster.MaxTokenTTL, "`time` for which a token is taken without asking the API server again, at most 1m")
+	f.DurationVar(&c.tokenTTL, "token-ttl", cluster.MaxTokenTTL, "`time` for which a token is taken without asking the API server again, at most 50s")
 	f.BoolVar(&c.authorizeTools, "authorize-tools", false, "ask the API server whether the service account has the verb invoke on the resource tools of gatewright.dev, by name of the tool, for each call that rules do not block")
 	f.DurationVar(&c.maxStaleness, "max-staleness", 5*time.Minute, "`time` without contact with the API server after which only reads are judged")
 	f.DurationVar(&c.shutdownDelay, "shutdown-delay", 5*time.Second, "`time` for which the gate, told to end, is not ready and still answers")

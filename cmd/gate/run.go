@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,8 +81,8 @@ func (a *app) later(f func() error) { a.closers = append(a.closers, f) }
 // close closes what was opened, the last first.
 func (a *app) close() error {
 	var errs []error
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		errs = append(errs, a.closers[i]())
+	for _, f := range slices.Backward(a.closers) {
+		errs = append(errs, f())
 	}
 	return errors.Join(errs...)
 }

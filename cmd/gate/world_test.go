@@ -241,7 +241,6 @@ func (g *running) metric(t *testing.T, sample string) string {
 type call struct {
 	tool, user string
 	arguments  map[string]any
-	approval   string
 }
 
 // ask asks about a call with a token, and gives the HTTP status and the answer.
@@ -325,7 +324,9 @@ func (w *world) policy(t *testing.T, namespace, name, spec string) {
 	w.server.ApplyObjects(t, object(t, fmt.Sprintf("apiVersion: gatewright.dev/v1alpha1\nkind: ToolPolicy\nmetadata: {name: %s, namespace: %s}\nspec:\n%s", name, namespace, indent(spec))))
 }
 
-func indent(s string) string { return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ") + "\n" }
+func indent(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ") + "\n"
+}
 
 // deleteAccount deletes a service account, so that no token of it counts any more.
 func (w *world) deleteAccount(t *testing.T, namespace, name string) {

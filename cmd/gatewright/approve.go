@@ -20,13 +20,17 @@ import (
 
 func newPending() *cobra.Command {
 	var (
-		o      deskOptions
+		o      placeOptions
 		output format
 	)
 	c := &cobra.Command{
-		Use: "pending", Short: "List the calls that wait for a person", Args: cobra.NoArgs,
+		Use: "pending", Short: "List the calls that wait for a person", Long: placeHelp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, err := o.list(c.Context())
+			at, err := o.place(c)
+			if err != nil {
+				return err
+			}
+			all, err := at.list(c.Context())
 			if err != nil {
 				return err
 			}
@@ -35,7 +39,8 @@ func newPending() *cobra.Command {
 			return output.print(c.OutOrStdout(), waiting, func(w io.Writer) error { return printPending(w, waiting, time.Now()) })
 		},
 	}
-	addDesk(c, &o)
+	addPlace(c, &o)
+	c.Flags().BoolVarP(&o.cluster.allNamespaces, "all-namespaces", "A", false, "calls of all namespaces, in a cluster")
 	addOutput(c, &output)
 	return c
 }
@@ -85,16 +90,20 @@ func beginning(s string) string {
 
 func newApprove() *cobra.Command {
 	var (
-		o   deskOptions
+		o   placeOptions
 		v   = serve.Verdict{Outcome: "Approve"}
 		yes bool
 	)
 	c := &cobra.Command{
 		Use: "approve NAME", Short: "Show a call that waits, and let it run once",
-		Long: "Shows exactly what will run and asks. An approval covers this one call, with these arguments, once.",
+		Long: "Shows exactly what will run and asks. An approval covers this one call, with these arguments, once.\n\n" + placeHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			found, err := o.find(c.Context(), args[0])
+			at, err := o.place(c)
+			if err != nil {
+				return err
+			}
+			found, err := at.find(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -110,10 +119,10 @@ func newApprove() *cobra.Command {
 				}
 			}
 			v.ID = found.ID // what was shown, and nothing that has come into its place meanwhile
-			return o.decide(c.Context(), c.OutOrStdout(), found.Name, v)
+			return at.decide(c.Context(), c.OutOrStdout(), found.Name, v)
 		},
 	}
-	addDesk(c, &o)
+	addPlace(c, &o)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask; for scripts")
 	c.Flags().StringVarP(&v.Message, "message", "m", "", "what is kept beside the decision")
 	return c
@@ -121,16 +130,20 @@ func newApprove() *cobra.Command {
 
 func newReject() *cobra.Command {
 	var (
-		o deskOptions
+		o placeOptions
 		v = serve.Verdict{Outcome: "Reject"}
 	)
 	c := &cobra.Command{
-		Use: "reject NAME -m MESSAGE", Short: "Refuse a call that waits", Args: cobra.ExactArgs(1),
+		Use: "reject NAME -m MESSAGE", Short: "Refuse a call that waits", Long: placeHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.decide(c.Context(), c.OutOrStdout(), args[0], v)
+			at, err := o.place(c)
+			if err != nil {
+				return err
+			}
+			return at.decide(c.Context(), c.OutOrStdout(), args[0], v)
 		},
 	}
-	addDesk(c, &o)
+	addPlace(c, &o)
 	c.Flags().StringVarP(&v.Message, "message", "m", "", "what the agent is told")
 	return c
 }

@@ -25,6 +25,7 @@ type checkOptions struct {
 	files     []string
 	url       string
 	tokenFile string
+	caFile    string
 	timeout   time.Duration
 	dryRun    bool
 	output    format
@@ -44,6 +45,7 @@ func newCheck() *cobra.Command {
 	c.Flags().StringArrayVarP(&o.files, "file", "f", nil, "file with a ToolCallReview, - for standard input; may be repeated (required)")
 	c.Flags().StringVar(&o.url, "url", envOr("GATEWRIGHT_URL", "http://127.0.0.1:8470"), "address of the gate; GATEWRIGHT_URL by default")
 	c.Flags().StringVar(&o.tokenFile, "token-file", os.Getenv("GATEWRIGHT_TOKEN_FILE"), "file with the bearer token; GATEWRIGHT_TOKEN_FILE by default")
+	c.Flags().StringVar(&o.caFile, "ca-file", os.Getenv("GATEWRIGHT_CA_FILE"), "file with the only authorities to trust for the gate; GATEWRIGHT_CA_FILE by default, else the system's")
 	c.Flags().DurationVar(&o.timeout, "timeout", 12*time.Second, "how long to wait for each answer")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "decide and record, and raise or use no approval")
 	addOutput(c, &o.output)
@@ -139,7 +141,7 @@ func readFile(stdin io.Reader, file string) ([]byte, error) {
 const maxAnswer = 4 << 20
 
 func ask(ctx context.Context, call *review.ToolCallReview, o checkOptions) (*review.Response, error) {
-	x := exchange{url: o.url, method: http.MethodPost, path: review.Path, timeout: o.timeout, limit: maxAnswer}
+	x := exchange{url: o.url, caFile: o.caFile, method: http.MethodPost, path: review.Path, timeout: o.timeout, limit: maxAnswer}
 	if o.tokenFile != "" {
 		token, err := os.ReadFile(o.tokenFile)
 		if err != nil {

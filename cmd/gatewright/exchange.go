@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
@@ -15,7 +18,9 @@ import (
 type exchange struct {
 	url, method, path string
 	// token is sent as a bearer token; empty: none is sent.
-	token   string
+	token string
+	// caFile has the only authorities to trust; empty: the system's.
+	caFile  string
 	timeout time.Duration
 	// limit bounds the answer, in bytes.
 	limit int64
@@ -37,7 +42,11 @@ func (x exchange) send(ctx context.Context, v any) (status int, data []byte, err
 	if token := strings.TrimSpace(x.token); token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	client, err := x.client()
+	if err != nil {
+		return 0, nil, err
+	}
+	answer, err := client.Do(request)
 	if err != nil {
 		return 0, nil, fmt.Errorf("asking the gate at %s: %w (gatewright serve starts one; --url names another)", x.url, err)
 	}
@@ -47,4 +56,21 @@ func (x exchange) send(ctx context.Context, v any) (status int, data []byte, err
 		return 0, nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	return answer.StatusCode, data, nil
+}
+
+func (x exchange) client() (*http.Client, error) {
+	if x.caFile == "" {
+		return http.DefaultClient, nil
+	}
+	authorities, err := os.ReadFile(x.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the gate's authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorities) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", x.caFile)
+	}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+	}}, nil
 }

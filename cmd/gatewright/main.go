@@ -24,7 +24,7 @@ const (
 	exitError    = 1  // something failed; nothing was decided
 	exitUsage    = 2  // the command line is wrong
 	exitNotAllow = 3  // a decision other than Allow
-	exitFailed   = 4  // a test suite failed, or an audit log is broken
+	exitFailed   = 4  // a test suite failed, an audit log is broken, or the doctor found something
 	exitHash     = 10 // a downloaded file has another SHA-256 than the one that was asked for
 )
 
@@ -76,7 +76,7 @@ func newRoot(name string) *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{exitUsage, err.Error()} })
-	root.AddCommand(newServe(), newProxy(), newCheck(), newPending(), newApprove(), newReject(), newLabels(), newExplain(), newTest(), newEval(), newDiff(), newCalibrate(), newSuggest(), newAudit(), newLabel(), newKeys(), newModel(), newVersion())
+	root.AddCommand(newServe(), newProxy(), newCheck(), newPending(), newApprove(), newReject(), newLabels(), newExplain(), newTest(), newEval(), newDiff(), newCalibrate(), newSuggest(), newAudit(), newLabel(), newKeys(), newModel(), newEvaluateRevision(), newTLSFront(), newDoctor(), newWhoDecides(), newVersion())
 	root.Version = version
 	usageErrors(root)
 	return root

@@ -16,9 +16,9 @@ import (
 	"gatewright.dev/gatewright/controllers"
 )
 
-// leaderLease is the Lease that the leading replica holds.
-//
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatewright-system,resources=leases,verbs=get;create;update
+
+// leaderLease is the Lease that the leading replica holds.
 const leaderLease = "gatewright-manager"
 
 // run serves until the context ends, or until something that the manager needs fails.

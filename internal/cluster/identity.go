@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// MaxTokenTTL is the longest time for which a token is taken without asking the API server again: so long does a
-	// service account that was deleted still count.
-	MaxTokenTTL = time.Minute
+	// MaxTokenTTL is the longest time for which a token is taken without asking the API server again. The API server
+	// itself goes by what it knew for another 10 s, so a service account that was deleted counts for a minute at most.
+	MaxTokenTTL = 50 * time.Second
 	// refusedTTL is how long a token that the API server did not know is not asked about again.
 	refusedTTL = 10 * time.Second
 	// offlineTTL is how long a token counts that was proven by its signature alone, so that it is asked about soon after

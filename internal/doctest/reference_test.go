@@ -326,7 +326,7 @@ func TestExitCodesAreComplete(t *testing.T) {
 
 var (
 	flagLine    = regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[\w-]+)`)
-	commandLine = regexp.MustCompile(`(?m)^  (\w+)  `)
+	commandLine = regexp.MustCompile(`(?m)^  ([\w-]+)  `)
 )
 
 // TestCommandsAreComplete compares the sections and flags with what the commands say themselves.

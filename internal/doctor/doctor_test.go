@@ -212,7 +212,7 @@ func TestDiagnose(t *testing.T) {
 		},
 			[]string{"Error Admission ValidatingAdmissionPolicyBinding/gatewright-approvals: says something else", enforcedByPermit}},
 		"no webhooks": {func(s *Snapshot) { s.Validating, s.Mutating = nil, nil },
-			[]string{"Warning Webhooks ValidatingWebhookConfiguration/gatewright: is missing", "Warning Webhooks MutatingWebhookConfiguration/gatewright: is missing", enforcedByPermit}},
+			[]string{"Warning Webhooks ValidatingWebhookConfiguration/gatewright: is missing", "Info Webhooks MutatingWebhookConfiguration/gatewright: is missing", enforcedByPermit}},
 		"a webhook without an authority": {func(s *Snapshot) { s.Validating[0].Webhooks[1].ClientConfig.CABundle = nil },
 			[]string{"Error Webhooks ValidatingWebhookConfiguration/gatewright: has no authority for clustertoolpolicies.gatewright.dev: the API server cannot ask, and nobody can write a policy", enforcedByPermit}},
 		"an injection without an authority": {func(s *Snapshot) { s.Mutating[0].Webhooks[0].ClientConfig.CABundle = nil },

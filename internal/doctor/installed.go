@@ -156,7 +156,7 @@ func (d *diagnosis) webhooks() {
 	object := "MutatingWebhookConfiguration/" + want.Name
 	at := slices.IndexFunc(d.Mutating, func(c admissionregistrationv1.MutatingWebhookConfiguration) bool { return c.Name == want.Name })
 	if at < 0 {
-		d.add(Warning, CheckWebhooks, object, "is missing: no pod is injected", remedy)
+		d.add(Info, CheckWebhooks, object, "is missing: no pod is injected", "apply config/webhook, or write URL, authority and token into the agents by hand")
 		return
 	}
 	have := d.Mutating[at].DeepCopy()

@@ -346,3 +346,16 @@ func (w *who) isShadowed(l *left, n named) bool {
 		return o.policy == l.policy && isMore && covers(o.rule.Name, n.tool) && (o.rule.Server == "" || o.rule.Server == n.server)
 	})
 }
+
+// PolicyKinds names what WhoDecides goes by.
+func PolicyKinds() []string { return []string{seesToolPolicies, seesFloors, seesDeciders} }
+
+// Sees gives an error if one of these could not be read: without it an answer would be wrong.
+func (s *Snapshot) Sees(what ...string) error {
+	for _, n := range s.NotSeen {
+		if slices.Contains(what, n.What) {
+			return fmt.Errorf("reading %s: %w", n.What, n.Err)
+		}
+	}
+	return nil
+}

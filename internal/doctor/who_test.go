@@ -41,8 +41,8 @@ func TestWhoDecides(t *testing.T) {
 		"a policy that does not compile": {
 			policies: []*v1alpha1.ToolPolicy{testkit.ToolPolicy("p", testkit.WithTool("a", "Write", testkit.Rule("r", "args.", "Block")))},
 			want: Who{
-				Policies: all, Verdict: "Block PolicyInvalid: ToolPolicy/shop/p does not compile: an admin has to correct it",
-				Tools: []ToolView{{Tool: "a", Class: "Destructive", Base: "Destructive", AtLeast: "Block", Because: []string{"PolicyInvalid ToolPolicy/shop/p"}, Checks: []string{"rule r by ToolPolicy/shop/p"}}},
+				Policies: all, Verdict: "Block PolicyInvalid: a policy that applies to this service account does not compile: its admin has to mend it",
+				Tools: []ToolView{{Tool: "a", Base: "Destructive", AtLeast: "Block", Because: []string{"PolicyInvalid ToolPolicy/shop/p"}, Checks: []string{"rule r by ToolPolicy/shop/p"}}},
 			},
 		},
 		"tools of every kind": {

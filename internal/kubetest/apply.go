@@ -1,6 +1,7 @@
 package kubetest
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -116,43 +117,53 @@ func resource(client dynamic.Interface, mapper meta.RESTMapper, o *unstructured.
 }
 
 // ReadManifests reads the objects of a YAML file, or of the YAML files of a folder and its folders. A file without a
-// kind, such as a kustomization, is an error: it is not for an API server.
+// kind is an error; kustomization.yaml, which is not for an API server, is passed over.
 func ReadManifests(path string) ([]*unstructured.Unstructured, error) {
+	files, err := manifests(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
 	var objects []*unstructured.Unstructured
-	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") || entry.Name() == "kustomization.yaml" {
-			return err
-		}
-		data, err := os.ReadFile(path)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("reading manifests: %w", err)
 		}
 		of, err := decode(data)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
+			return nil, fmt.Errorf("reading %s: %w", file, err)
 		}
 		objects = append(objects, of...)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
 	return objects, nil
 }
 
+func manifests(path string) (files []string, err error) {
+	err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".yaml") && entry.Name() != "kustomization.yaml" {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
+}
+
 func decode(data []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
-		o := &unstructured.Unstructured{}
-		err := documents.Decode(&o.Object)
+		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return objects, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(o.Object) > 0 {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &o.Object); err != nil {
+			return nil, err
+		}
+		if len(o.Object) > 0 { // a document may be a comment
 			objects = append(objects, o)
 		}
 	}
@@ -165,7 +176,7 @@ func (s *Server) Kubectl(t testing.TB, kubeconfig string, args ...string) (strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), binary(root, "kubectl"), args...)
+	command := exec.CommandContext(t.Context(), binary(root, "kubectl"), args...) //nolint:gosec // a test says what it runs
 	// A home of its own: kubectl keeps what it has discovered, by host and port.
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+t.TempDir())
 	out, err := command.CombinedOutput()

@@ -55,6 +55,9 @@ const (
 	DeciderTLSSecret = "gatewright-decider-tls"
 	// WebhookTLSSecret holds the certificate by which the API server knows the webhooks.
 	WebhookTLSSecret = "gatewright-webhook-tls"
+	// ExternalTokensSecret holds the bearer tokens for deciders of runtime External, by name of their Secret. The manager
+	// writes it, and gates mount it: they may read no Secrets.
+	ExternalTokensSecret = "gatewright-external-tokens"
 	// GateKeysSecret holds the key rings of the gate, one key each: KeySeal, KeyPermit, KeyAudit.
 	GateKeysSecret = "gatewright-gate-keys"
 )

@@ -20,24 +20,29 @@ func NewSet(policies []*Compiled) *Set {
 	slices.SortFunc(s.all, func(a, b *Compiled) int {
 		return cmp.Or(cmp.Compare(a.ID.Kind, b.ID.Kind), cmp.Compare(a.ID.Namespace, b.ID.Namespace), cmp.Compare(a.ID.Name, b.ID.Name))
 	})
-	namespaces := map[string]bool{}
+	var cluster []*Compiled
+	own, namespaces := map[string][]*Compiled{}, map[string]bool{}
 	for _, p := range s.all {
 		if !p.cluster {
+			own[p.ID.Namespace] = append(own[p.ID.Namespace], p)
 			namespaces[p.ID.Namespace] = true
+			continue
 		}
+		cluster = append(cluster, p)
 		for ns := range p.namespaces {
 			namespaces[ns] = true
 		}
-		if p.cluster && p.namespaces == nil {
+		if p.namespaces == nil {
 			s.everywhere = append(s.everywhere, p)
 		}
 	}
 	for ns := range namespaces {
-		for _, p := range s.all {
-			if p.cluster && (p.namespaces == nil || p.namespaces[ns]) || !p.cluster && p.ID.Namespace == ns {
+		for _, p := range cluster { // before those of the namespace, as their kinds sort
+			if p.namespaces == nil || p.namespaces[ns] {
 				s.byNamespace[ns] = append(s.byNamespace[ns], p)
 			}
 		}
+		s.byNamespace[ns] = append(s.byNamespace[ns], own[ns]...)
 	}
 	return s
 }

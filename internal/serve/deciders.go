@@ -23,6 +23,12 @@ func serveDecider(m *v1alpha1.DeciderModel, p *process, failuresToOpen int) (*ga
 	if err != nil {
 		return nil, nil, err
 	}
+	served, guard := serveAs(m, p, decider, failuresToOpen)
+	return served, guard, nil
+}
+
+// serveAs puts a decider behind a guard, as its manifest says that it may be asked.
+func serveAs(m *v1alpha1.DeciderModel, p *process, decider inference.Decider, failuresToOpen int) (*gate.ServedDecider, *inference.Guard) {
 	options := inference.GuardOptions{MaxInFlight: embeddedInFlight, Languages: m.Spec.Languages, Timeout: longestTimeout, FailuresToOpen: failuresToOpen}
 	if m.Spec.External != nil {
 		options.MaxInFlight = int(m.Spec.External.MaxInFlight)
@@ -42,7 +48,7 @@ func serveDecider(m *v1alpha1.DeciderModel, p *process, failuresToOpen int) (*ga
 	if p != nil {
 		served.ModelHash = p.hash // another one than the manifest's while the new process is not ready
 	}
-	return served, guard, nil
+	return served, guard
 }
 
 // checkServed refuses what this binary would not do: a setting that has no effect must not look like one that has.

@@ -21,6 +21,7 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/gate"
+	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/keywatch"
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
@@ -65,6 +66,9 @@ type Config struct {
 	// before it, and what deciders said is told. No flag sets them.
 	NoReuse bool
 	Asked   func(decision string, a gate.Asked)
+	// Decider, if set, gives the decider that is asked for a DeciderModel in place of the one that its manifest is about;
+	// nil for those that are as they are written. It is for evaluations too.
+	Decider func(m *v1alpha1.DeciderModel) inference.Decider
 	// Listening is told the address that the gate listens on, once it does.
 	Listening func(net.Addr)
 }
@@ -201,6 +205,7 @@ func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Reg
 	if c.NoReuse { // every call asks, whatever became of those before it
 		source.failuresToOpen = math.MaxInt
 	}
+	source.given = c.Decider
 	defer source.close()
 	watcher := source.openWatcher() // before the folder is read, so that no change falls between
 	if watcher != nil {

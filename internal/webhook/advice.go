@@ -8,18 +8,12 @@ import (
 	"gatewright.dev/gatewright/internal/suite"
 )
 
-func adviseToolPolicy(p *v1alpha1.ToolPolicy) []string {
+func adviseToolPolicy(p *v1alpha1.ToolPolicy, compiled *policy.Compiled) []string {
 	var out []string
 	if len(p.Spec.Tools) == 0 && p.Spec.UnknownTools != v1alpha1.UnknownToolsDefer && p.Spec.UnknownTools != v1alpha1.UnknownToolsConfirm {
 		out = append(out, "spec.tools: lists no tool, so every call of the callers is blocked: list the tools that they may call")
 	}
-	compiled, _ := policy.Compile(p)
 	return append(out, adviseRules(&p.Spec.PolicyRules, compiled)...)
-}
-
-func adviseClusterToolPolicy(p *v1alpha1.ClusterToolPolicy) []string {
-	compiled, _ := policy.CompileCluster(p)
-	return adviseRules(&p.Spec.PolicyRules, compiled)
 }
 
 // adviseRules says what is allowed and may not be meant.

@@ -15,18 +15,6 @@ import (
 	"gatewright.dev/gatewright/internal/policy"
 )
 
-// ValidateToolPolicy says what keeps a ToolPolicy from being loaded: what the engine that judges calls has against it.
-func ValidateToolPolicy(p *v1alpha1.ToolPolicy) field.ErrorList {
-	_, errs := policy.Compile(p)
-	return errs
-}
-
-// ValidateClusterToolPolicy does the same for a ClusterToolPolicy.
-func ValidateClusterToolPolicy(p *v1alpha1.ClusterToolPolicy) field.ErrorList {
-	_, errs := policy.CompileCluster(p)
-	return errs
-}
-
 // object is one of our kinds.
 type object interface {
 	runtime.Object
@@ -36,11 +24,11 @@ type object interface {
 // validator judges what an object itself shows. References are for a condition: the order in which objects are created
 // is not ours.
 type validator[T object] struct {
-	kind     string
-	spec     func(T) any
-	validate func(T) field.ErrorList
-	// advise says what is allowed and may not be meant.
-	advise func(T) []string
+	kind string
+	spec func(T) any
+	// judge says what is wrong, and what is allowed and may not be meant. It compiles once: a policy may have thousands of
+	// expressions, and an API server waits for seconds.
+	judge func(T) (field.ErrorList, []string)
 	// compare says what an update loosens.
 	compare func(was, is T) []string
 }
@@ -48,39 +36,45 @@ type validator[T object] struct {
 // toolPolicies judges every ToolPolicy that is written.
 func toolPolicies() validator[*v1alpha1.ToolPolicy] {
 	return validator[*v1alpha1.ToolPolicy]{
-		kind:     v1alpha1.KindToolPolicy,
-		spec:     func(p *v1alpha1.ToolPolicy) any { return &p.Spec },
-		validate: ValidateToolPolicy,
-		advise:   adviseToolPolicy,
-		compare:  func(was, is *v1alpha1.ToolPolicy) []string { return Loosened(&was.Spec, &is.Spec) },
+		kind: v1alpha1.KindToolPolicy,
+		spec: func(p *v1alpha1.ToolPolicy) any { return &p.Spec },
+		judge: func(p *v1alpha1.ToolPolicy) (field.ErrorList, []string) {
+			compiled, errs := policy.Compile(p)
+			return errs, adviseToolPolicy(p, compiled)
+		},
+		compare: func(was, is *v1alpha1.ToolPolicy) []string { return Loosened(&was.Spec, &is.Spec) },
 	}
 }
 
 // clusterToolPolicies judges every ClusterToolPolicy that is written.
 func clusterToolPolicies() validator[*v1alpha1.ClusterToolPolicy] {
 	return validator[*v1alpha1.ClusterToolPolicy]{
-		kind:     v1alpha1.KindClusterToolPolicy,
-		spec:     func(p *v1alpha1.ClusterToolPolicy) any { return &p.Spec },
-		validate: ValidateClusterToolPolicy,
-		advise:   adviseClusterToolPolicy,
-		compare:  func(was, is *v1alpha1.ClusterToolPolicy) []string { return LoosenedCluster(&was.Spec, &is.Spec) },
+		kind: v1alpha1.KindClusterToolPolicy,
+		spec: func(p *v1alpha1.ClusterToolPolicy) any { return &p.Spec },
+		judge: func(p *v1alpha1.ClusterToolPolicy) (field.ErrorList, []string) {
+			compiled, errs := policy.CompileCluster(p)
+			return errs, adviseRules(&p.Spec.PolicyRules, compiled)
+		},
+		compare: func(was, is *v1alpha1.ClusterToolPolicy) []string { return LoosenedCluster(&was.Spec, &is.Spec) },
 	}
 }
 
 // deciderModels judges every DeciderModel that is written.
 func deciderModels() validator[*v1alpha1.DeciderModel] {
 	return validator[*v1alpha1.DeciderModel]{
-		kind:     v1alpha1.KindDeciderModel,
-		spec:     func(m *v1alpha1.DeciderModel) any { return &m.Spec },
-		validate: func(m *v1alpha1.DeciderModel) field.ErrorList { return ValidateDeciderModel(&m.Spec) },
-		advise:   func(m *v1alpha1.DeciderModel) []string { return adviseDeciderModel(&m.Spec) },
-		compare:  func(was, is *v1alpha1.DeciderModel) []string { return loosenedModel(&was.Spec, &is.Spec) },
+		kind: v1alpha1.KindDeciderModel,
+		spec: func(m *v1alpha1.DeciderModel) any { return &m.Spec },
+		judge: func(m *v1alpha1.DeciderModel) (field.ErrorList, []string) {
+			return ValidateDeciderModel(&m.Spec), adviseDeciderModel(&m.Spec)
+		},
+		compare: func(was, is *v1alpha1.DeciderModel) []string { return loosenedModel(&was.Spec, &is.Spec) },
 	}
 }
 
 // ValidateCreate implements admission.Validator.
 func (v validator[T]) ValidateCreate(_ context.Context, o T) (admission.Warnings, error) {
-	return atMost(v.advise(o)), v.invalid(o, v.validate(o))
+	errs, advice := v.judge(o)
+	return atMost(advice), v.invalid(o, errs)
 }
 
 // ValidateUpdate implements admission.Validator. What an object already had wrong does not refuse a change of something
@@ -89,10 +83,15 @@ func (v validator[T]) ValidateUpdate(_ context.Context, was, is T) (admission.Wa
 	if is.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(v.spec(was), v.spec(is)) {
 		return nil, nil
 	}
-	refused, tolerated := ratchet(v.validate(was), v.validate(is))
-	warnings := append(v.compare(was, is), v.advise(is)...)
-	for _, e := range tolerated {
-		warnings = append(warnings, "still wrong, as before: "+e.Error())
+	refused, advice := v.judge(is)
+	warnings := append(v.compare(was, is), advice...)
+	if len(refused) > 0 {
+		before, _ := v.judge(was)
+		var tolerated field.ErrorList
+		refused, tolerated = ratchet(before, refused)
+		for _, e := range tolerated {
+			warnings = append(warnings, "still wrong, as before: "+e.Error())
+		}
 	}
 	return atMost(warnings), v.invalid(is, refused)
 }

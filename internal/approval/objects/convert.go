@@ -161,7 +161,7 @@ func readDecision(o *v1alpha1.ToolApproval) *approval.Decision {
 	}
 	if d.At != nil {
 		out.At = d.At.UTC()
-	} else if c := condition(o, v1alpha1.ConditionDecided); c != nil {
+	} else if c := condition(o, v1alpha1.ConditionDecided); c != nil && c.Status == metav1.ConditionTrue {
 		out.At = c.LastTransitionTime.UTC()
 	}
 	return out

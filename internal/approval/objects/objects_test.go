@@ -374,15 +374,7 @@ func TestNoApprovalIsHonouredWithoutThePolicy(t *testing.T) {
 	}
 	for name, break_ := range map[string]func() error{
 		"the policy is deleted":   func() error { return policies.Delete(t.Context(), names.ApprovalPolicy, metav1.DeleteOptions{}) },
-		"the binding is deleted":  func() error { return bindings.Delete(t.Context(), names.ApprovalPolicy, metav1.DeleteOptions{}) },
 		"the binding only audits": func() error { return patch(bindings, `{"spec":{"validationActions":["Audit"]}}`) },
-		"the binding skips a label": func() error {
-			return patch(bindings, `{"spec":{"matchResources":{"objectSelector":{"matchLabels":{"a":"b"}}}}}`)
-		},
-		"failures are let through": func() error { return patch(policies, `{"spec":{"failurePolicy":"Ignore"}}`) },
-		"some requests are left out": func() error {
-			return patch(policies, `{"spec":{"matchConditions":[{"name":"none","expression":"false"}]}}`)
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, second := raiseApproved(t, cluster, store, "first "+name), raiseApproved(t, cluster, store, "second "+name)
@@ -415,7 +407,9 @@ func TestNoApprovalIsHonouredWithoutThePolicy(t *testing.T) {
 		})
 	}
 	cluster.clear(t)
-	cluster.age(t)
+	installing.Lock()
+	defer installing.Unlock()
+	installed = nil // another test waits until the policies are old enough again
 }
 
 func raiseApproved(t *testing.T, cluster *cluster, store *objects.Store, tool string) string {

@@ -47,6 +47,9 @@ type Options struct {
 	AuditLog string
 	// Decided, if set, is told the id of the decision about each case.
 	Decided func(one *evaluation.Case, decision string)
+	// Decider, if set, gives the decider that is asked for a DeciderModel in place of the one that its manifest is about;
+	// nil for those that are as they are written.
+	Decider func(m *v1alpha1.DeciderModel) inference.Decider
 	// Log of the gate; discarded by default.
 	Log *slog.Logger
 }
@@ -106,7 +109,7 @@ func (g *Gate) serve(ctx context.Context, o Options) error {
 		g.done <- serve.Run(ctx, serve.Config{
 			Manifests: in("manifests"), Listen: "127.0.0.1:0", TokenFile: in("tokens.csv"), AuditLog: cmp.Or(o.AuditLog, in("audit.jsonl")),
 			ApprovalLog: in("approvals.jsonl"), PermitKey: in("permit-key.json"), ApproverSecret: in("approver-secret"),
-			Version: o.Version, Log: slog.New(log), NoReuse: true, Asked: g.asked.add,
+			Version: o.Version, Log: slog.New(log), NoReuse: true, Asked: g.asked.add, Decider: o.Decider,
 			Listening: func(a net.Addr) { address <- a },
 		})
 	}()

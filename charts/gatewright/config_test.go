@@ -1,13 +1,10 @@
-// Package chart_test checks the chart: what it renders, that it takes no wrong value, and that config/ installs the same.
 package chart_test
 
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,100 +15,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the files of config/ that are rendered from the chart")
-
-const config = "../../config"
-
-// object is one rendered manifest.
-type object map[string]any
-
-func (o object) kind() string { return text(o, "kind") }
-func (o object) name() string { return text(o, "metadata", "name") }
-func (o object) id() string {
-	return fmt.Sprintf("%s/%s/%s", o.kind(), text(o, "metadata", "namespace"), o.name())
-}
-
-// at follows names into nested objects; nil where there is nothing.
-func at(o any, path ...string) any {
-	for _, name := range path {
-		switch m := o.(type) {
-		case object:
-			o = m[name]
-		case map[string]any:
-			o = m[name]
-		default:
-			return nil
-		}
-	}
-	return o
-}
-
-func text(o any, path ...string) string {
-	s, _ := at(o, path...).(string)
-	return s
-}
-
-func list(o any, path ...string) []any {
-	l, _ := at(o, path...).([]any)
-	return l
-}
-
-// tool is the path of a program that make tools builds. Without it the test is skipped, unless it is required.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../.cache/bin", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("GATEWRIGHT_REQUIRE_HELM") == "1" {
-			t.Fatalf("%s is not built: run make chart", name)
-		}
-		t.Skipf("%s is not built: make chart builds it", name)
-	}
-	return path
-}
-
-func run(t *testing.T, program string, args ...string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	home := t.TempDir()
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, stderr.String())
-	}
-	return stdout.String(), nil
-}
-
-func parse(t *testing.T, manifests string) []object {
-	t.Helper()
-	var objects []object
-	for document := range strings.SplitSeq("\n"+manifests, "\n---") {
-		var o object
-		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
-			t.Fatalf("%v in\n%s", err, document)
-		}
-		if len(o) > 0 {
-			objects = append(objects, o)
-		}
-	}
-	return objects
-}
-
-// render gives what helm would install with values, hooks of tests included.
-func render(t *testing.T, values ...string) []object {
-	t.Helper()
-	args := []string{"template", "gatewright", ".", "--namespace", "gatewright-system"}
-	for _, value := range values {
-		args = append(args, "--set-json", value)
-	}
-	out, err := run(t, tool(t, "helm"), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parse(t, out)
-}
 
 func isHook(o object) bool { return text(o, "metadata", "annotations", "helm.sh/hook") != "" }
 
@@ -143,6 +46,14 @@ func strip(metadata any) {
 			delete(m, "annotations")
 		}
 	}
+}
+
+func byID(objects []object) map[string]object {
+	found := map[string]object{}
+	for _, o := range objects {
+		found[o.id()] = o
+	}
+	return found
 }
 
 // fileOf is the file of config/ that an object is rendered into; empty where the chart takes the object from config/.
@@ -199,9 +110,15 @@ func TestKustomizeInstallsWhatTheChartDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := slices.DeleteFunc(plain(parse(t, out)), func(o object) bool { return o.kind() == "Namespace" })
-	if diff := cmp.Diff(plain(render(t)), got); diff != "" {
-		t.Errorf("config/default is not what the chart installs (-chart +config)\n%s", diff)
+	chart, kustomized := byID(plain(render(t))), byID(plain(parse(t, out)))
+	maps.DeleteFunc(kustomized, func(_ string, o object) bool { return o.kind() == "Namespace" })
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(chart)), slices.Sorted(maps.Keys(kustomized))); diff != "" {
+		t.Errorf("config/default does not install the same objects as the chart (-chart +config)\n%s", diff)
+	}
+	for id, o := range kustomized {
+		if diff := cmp.Diff(chart[id], o); diff != "" && chart[id] != nil {
+			t.Errorf("%s is another in config/default than in the chart (-chart +config)\n%s", id, diff)
+		}
 	}
 }
 
