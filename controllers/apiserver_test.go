@@ -197,7 +197,7 @@ func TestManyPoliciesAreReconciledOnce(t *testing.T) {
 	}
 	c := startCluster(t)
 	ns := c.server.Namespace(t)
-	passes := prometheus.NewCounter(prometheus.CounterOpts{Name: "passes"})
+	passes := prometheus.NewCounter(prometheus.CounterOpts{Name: "passes_total", Help: "Passes."})
 	setup := func(mgr ctrl.Manager, o Options) error {
 		return setupCounted(mgr, o, passes)
 	}

@@ -41,7 +41,7 @@ func (r *DeciderModelReconciler) evaluate(ctx context.Context, m *v1alpha1.Decid
 	if err != nil {
 		return err
 	}
-	if err := r.client.Create(ctx, e, client.FieldOwner(managerName)); client.IgnoreAlreadyExists(err) != nil {
+	if err = r.client.Create(ctx, e, client.FieldOwner(managerName)); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating evaluation %s: %w", e.Name, err)
 	}
 	return nil
@@ -53,8 +53,9 @@ func (r *DeciderModelReconciler) prune(ctx context.Context, m *v1alpha1.DeciderM
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{}} {
 		errs = append(errs, r.deleteOthers(ctx, m, list, v.run, r.childrenOf(m)...))
 	}
-	errs = append(errs, r.deleteOthers(ctx, m, &appsv1.ControllerRevisionList{}, v.keep, r.childrenOf(m)...))
-	errs = append(errs, r.deleteOthers(ctx, m, &v1alpha1.DeciderEvaluationList{}, v.keep, client.MatchingLabels{names.ModelLabel: workload.ModelLabelValue(m.Name)}))
+	errs = append(errs,
+		r.deleteOthers(ctx, m, &appsv1.ControllerRevisionList{}, v.keep, r.childrenOf(m)...),
+		r.deleteOthers(ctx, m, &v1alpha1.DeciderEvaluationList{}, v.keep, client.MatchingLabels{names.ModelLabel: workload.ModelLabelValue(m.Name)}))
 	return errors.Join(errs...)
 }
 

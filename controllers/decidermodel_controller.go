@@ -157,7 +157,8 @@ func (r *DeciderModelReconciler) apply(ctx context.Context, f *deciderFacts, v *
 	if v.create && wanted != nil {
 		wanted.Revision = nextRevision(f.known)
 		// One that is there was written by a pass that the cache has not heard of, or by somebody else, which the next one sees.
-		if err := r.client.Create(ctx, wanted, client.FieldOwner(managerName)); client.IgnoreAlreadyExists(err) != nil {
+		err := r.client.Create(ctx, wanted, client.FieldOwner(managerName))
+		if client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating revision %s: %w", wanted.Name, err)
 		}
 	}

@@ -101,6 +101,10 @@ func (k *deciderKit) serve(authority *pki.Authority) (url string) {
 		k.mu.Lock()
 		a, ok := k.answers[strings.Split(r.URL.Path, "/")[1]]
 		k.mu.Unlock()
+		if ok && strings.HasSuffix(r.URL.Path, "/v1/systemone") {
+			_ = json.NewEncoder(w).Encode(map[string]any{"model": a.name, "answers": map[string]any{"asked": map[string]any{"type": "noul", "noul": 0.5}}, "usage": map[string]any{"input_tokens": 1, "output_tokens": 1}})
+			return
+		}
 		if !ok || !strings.HasSuffix(r.URL.Path, "/v1/models") {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return

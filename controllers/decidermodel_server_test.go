@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +17,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference/workload"
@@ -45,6 +49,11 @@ func serverKit(t *testing.T) *deciderKit {
 		t.Fatal(err)
 	}
 	k := newDeciderKit(t, c, s.Namespace(t))
+	manager, err := client.New(managerAccount(t, s, k.namespace), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.models.client, k.models.prober.reader, k.evaluations.client = manager, manager, manager
 	t.Cleanup(func() {
 		for _, o := range []client.Object{&v1alpha1.DeciderModel{}, &v1alpha1.DeciderEvaluation{}} {
 			if err := c.DeleteAllOf(context.WithoutCancel(t.Context()), o); err != nil {
@@ -53,6 +62,35 @@ func serverKit(t *testing.T) *deciderKit {
 		}
 	})
 	return k
+}
+
+// managerAccount may do what config/rbac lets the manager do, in a namespace of the test's own.
+func managerAccount(t *testing.T, s *kubetest.Server, namespace string) *rest.Config {
+	t.Helper()
+	root, err := kubetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, err := kubetest.ReadManifests(filepath.Join(root, "config", "rbac", "manager.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range slices.Clone(roles) {
+		binding := &unstructured.Unstructured{}
+		binding.SetAPIVersion(role.GetAPIVersion())
+		binding.SetKind(role.GetKind() + "Binding")
+		if role.GetNamespace() != "" {
+			role.SetNamespace(namespace)
+			binding.SetNamespace(namespace)
+		}
+		role.SetName(namespace)
+		binding.SetName(namespace)
+		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": namespace}
+		binding.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": names.ManagerServiceAccount, "namespace": namespace}}
+		roles = append(roles, binding)
+	}
+	s.ApplyObjects(t, roles...)
+	return s.ServiceAccount(t, namespace, names.ManagerServiceAccount)
 }
 
 // versions of everything that belongs to the model, its own included.
@@ -104,6 +142,14 @@ func TestOnAnAPIServer(t *testing.T) {
 	t.Run("what somebody changes in it comes back, and what they add stays", func(t *testing.T) { driftTest(t, k, revision) })
 	t.Run("its pods pass the restricted profile", func(t *testing.T) { restrictedTest(t, k, revision) })
 	t.Run("an evaluation runs as a Job", func(t *testing.T) { evaluationTest(t, k) })
+	t.Run("the gates get the tokens of servers outside", func(t *testing.T) {
+		r := &TokenReconciler{client: k.models.client, namespace: k.namespace}
+		for range 2 {
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	t.Run("a candidate takes over, and the one before goes", func(t *testing.T) { handoverTest(t, k, revision) })
 }
 

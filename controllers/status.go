@@ -20,7 +20,8 @@ func patchStatus(ctx context.Context, c client.Client, before, after client.Obje
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, after, patch, client.FieldOwner(managerName)); client.IgnoreNotFound(err) != nil {
+	err := client.IgnoreNotFound(c.Status().Patch(ctx, after, patch, client.FieldOwner(managerName)))
+	if err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
 	return nil

@@ -23,7 +23,7 @@ type ClusterToolPolicy struct {
 	// status is what is known about it.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
-	Status PolicyStatus `json:"status,omitempty"`
+	Status PolicyStatus `json:"status,omitzero"`
 }
 
 // ClusterToolPolicySpec is the policy for callers of many namespaces.

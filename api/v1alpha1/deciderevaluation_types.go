@@ -23,7 +23,7 @@ type DeciderEvaluation struct {
 	// status is what came out.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
-	Status DeciderEvaluationStatus `json:"status,omitempty"`
+	Status DeciderEvaluationStatus `json:"status,omitzero"`
 }
 
 // DeciderEvaluationSpec is what to run.

@@ -27,7 +27,7 @@ type DeciderModel struct {
 	// status is what is known about it.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
-	Status DeciderModelStatus `json:"status,omitempty"`
+	Status DeciderModelStatus `json:"status,omitzero"`
 }
 
 // Runtime says what runs the decider.

@@ -31,7 +31,7 @@ type ToolApproval struct {
 	// status mirrors what happened to it.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
-	Status ToolApprovalStatus `json:"status,omitempty"`
+	Status ToolApprovalStatus `json:"status,omitzero"`
 }
 
 // ToolApprovalSpec is a call and the decision about it.

@@ -23,7 +23,7 @@ type ToolPolicy struct {
 	// status is what is known about it.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
-	Status PolicyStatus `json:"status,omitempty"`
+	Status PolicyStatus `json:"status,omitzero"`
 }
 
 // ToolPolicySpec is the policy for callers of one namespace.

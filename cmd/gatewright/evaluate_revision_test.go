@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -175,9 +176,7 @@ func TestARevisionIsEvaluatedByItsOwnAnswers(t *testing.T) {
 				"tls-key": in(pki.KeyPrivate), "ca": in(pki.KeyCA), "cases": in("cases.jsonl"), "cases-sha256": hashOf(evaluatedCases()),
 				"ladder-sha256": hashOf(evaluatedLadder), "repeats": "2", "result": in("result"),
 			}
-			for k, v := range test.flags {
-				flags[k] = v
-			}
+			maps.Copy(flags, test.flags)
 			checkRevision(t, flags, test.want, test.err)
 		})
 	}

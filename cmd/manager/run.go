@@ -17,6 +17,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatewright-system,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=gatewright-system,resources=events,verbs=create;patch
 
 // leaderLease is the Lease that the leading replica holds.
 const leaderLease = "gatewright-manager"

@@ -15,7 +15,9 @@ for key in vm/overcommit_memory kernel/panic kernel/panic_on_oops kernel/keys/ro
   echo "$key $(<"/proc/sys/$key")"
 done >"$state/sysctl"
 mkdir -p "${cgroups[@]}"
+# The whole node would weigh as much as one process of a busy machine.
 if ((cgroup_version == 1)); then
+  echo 16384 >"/sys/fs/cgroup/cpu/$name/cpu.shares"
   for file in cpuset.cpus cpuset.mems; do cat "/sys/fs/cgroup/cpuset/$file" >"/sys/fs/cgroup/cpuset/$name/$file"; done
 fi
 

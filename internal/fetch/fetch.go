@@ -136,10 +136,9 @@ func isThere(path, want string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close()
 	h := sha256.New()
 	_, err = io.Copy(h, f)
-	return err == nil && hex.EncodeToString(h.Sum(nil)) == want
+	return errors.Join(err, f.Close()) == nil && hex.EncodeToString(h.Sum(nil)) == want
 }
 
 func (o *Options) write(body io.Reader, size int64) (err error) {

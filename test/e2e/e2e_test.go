@@ -27,8 +27,8 @@ func TestInstallation(t *testing.T) {
 		{"the network lets agents reach the gate and nothing else", (*cluster).network},
 		{"a real model in a pod of its own decides", (*cluster).decider},
 		{"an altered model file is refused", (*cluster).tampered},
-		{"a candidate that misses its floors gets no traffic", (*cluster).candidate},
 		{"a decider that is killed under load allows nothing", (*cluster).killed},
+		{"a candidate that misses its floors gets no traffic", (*cluster).candidate},
 		{"without the API server nothing is allowed that needs it", (*cluster).withoutAPIServer},
 		{"uninstalling leaves nothing", (*cluster).uninstall},
 	}
@@ -126,19 +126,17 @@ func (c *cluster) approval(t *testing.T) {
 	name := got.Approval.Name
 	c.note(t, "`kubectl get ta`: %s", strings.Join(strings.Fields(c.kubectl(t, "-n", shop, "get", "ta", name, "--no-headers")), " "))
 	decision := `{"spec":{"decision":{"outcome":"Approve","message":"seen"}}}`
-	as := func(user string) ([]string, string) {
-		return []string{"--as=" + user, "-n", shop, "patch", "ta", name, "--type=merge", "-p", decision}, user
+	as := func(user string) []string {
+		return []string{"--as=" + user, "-n", shop, "patch", "ta", name, "--type=merge", "-p", decision}
 	}
 	for _, user := range []string{"dave", "system:serviceaccount:shop:assistant"} {
-		args, _ := as(user)
-		out, err := c.try(t, args...)
+		out, err := c.try(t, as(user)...)
 		if err == nil {
 			t.Fatalf("%s approved: %s", user, out)
 		}
 		c.note(t, "%s cannot approve: %s", user, firstLine(err))
 	}
-	args, _ := as("carol")
-	c.kubectl(t, args...)
+	c.kubectl(t, as("carol")...)
 	allowed := c.must(t, 30*time.Second, remove, v1alpha1.Allow, "")
 	c.note(t, "carol approved: the call is allowed by %s", allowed.By)
 	again, err := c.review(t, remove)

@@ -85,6 +85,37 @@ func TestACallComesBackAsItWas(t *testing.T) {
 	cluster.clear(t)
 }
 
+// What an object cannot hold is not cut: it is not raised. The error names fields and no values, which are private.
+func TestACallThatDoesNotFitIsNotRaised(t *testing.T) {
+	cluster := install(t)
+	store := cluster.open(t, clock.RealClock{}, seals(t, clock.RealClock{}))
+	long := strings.Repeat("private", 50)
+	for name, test := range map[string]struct {
+		change func(c *approval.Call)
+		want   error
+		field  string
+	}{
+		"a text that is too long":         {func(c *approval.Call) { c.OnBehalfOf = long }, approval.ErrTooLarge, "spec.call.onBehalfOf"},
+		"a list that is too long":         {func(c *approval.Call) { c.InbandClaims = strings.Split("a b c d e f g h i", " ") }, approval.ErrTooLarge, "spec.call.inbandClaims"},
+		"a class that is none":            {func(c *approval.Call) { c.Class = "private" }, approval.ErrBadCall, "spec.call.class"},
+		"a source that is none":           {func(c *approval.Call) { c.Sources = map[string]string{"/a": "private"} }, approval.ErrBadCall, "spec.call.sources"},
+		"no reason to ask":                {func(c *approval.Call) { c.ConfirmReasons = nil }, approval.ErrBadCall, "spec.call.confirmReasons"},
+		"no arguments":                    {func(c *approval.Call) { c.Arguments = nil }, approval.ErrBadCall, ""},
+		"a digest that is none":           {func(c *approval.Call) { c.PolicyDigest = "private" }, approval.ErrBadCall, "spec.call.policyDigest"},
+		"a caller of no namespace at all": {func(c *approval.Call) { c.Caller = "absent-private/agent" }, approval.ErrUnavailable, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := store.Raise(t.Context(), live("does-not-fit", test.change))
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.field) {
+				t.Fatalf("error %v, want %v that names %s", err, test.want, test.field)
+			}
+			if test.want != approval.ErrUnavailable && strings.Contains(err.Error(), "private") {
+				t.Errorf("the error gives values away: %v", err)
+			}
+		})
+	}
+}
+
 func TestTwoGatesShareOneApprovalAndUseItOnce(t *testing.T) {
 	cluster := install(t)
 	s := seals(t, clock.RealClock{})
