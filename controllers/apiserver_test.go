@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/deciders"
+	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/kubetest"
 	"gatewright.dev/gatewright/internal/names"
 	"gatewright.dev/gatewright/internal/served"
@@ -419,6 +422,68 @@ func TestManagerOnAnAPIServer(t *testing.T) {
 		c.kubectlWait(t, "toolpolicy/orders", "-n", ns)
 	})
 	t.Run("an approval", func(t *testing.T) { c.approval(t, ns) })
+	t.Run("a decider, and a policy that asks it", func(t *testing.T) { c.decider(t, ns) })
+	t.Run("an evaluation", func(t *testing.T) { c.evaluation(t) })
+}
+
+// decider follows the judge in the gates, and a policy that was there before it.
+func (c *cluster) decider(t *testing.T, ns string) {
+	const address = "10.0.0.1:8081"
+	p := testkit.ToolPolicy("asking", testkit.InNamespace(ns), testkit.WithTool("db.get", "ReadOnly"))
+	p.Spec.DeciderRef = &v1alpha1.DeciderReference{Name: "embedded", Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
+	c.create(t, p)
+	c.serving(t, address, 1)
+	eventually(t, "without it", 20*time.Second, func() string { return c.wantReason(t, p, v1alpha1.ReasonDeciderNotFound) })
+	m := &v1alpha1.DeciderModel{ObjectMeta: metav1.ObjectMeta{Name: "embedded"}}
+	m.Spec = v1alpha1.DeciderModelSpec{Runtime: v1alpha1.RuntimeEmbedded, Artifact: &v1alpha1.Artifact{
+		Type: v1alpha1.ArtifactBundled, SHA256: v1alpha1.SHA256(deciders.EmbeddedHash()), Bundled: &v1alpha1.BundledArtifact{Name: inference.EmbeddedName},
+	}}
+	c.create(t, m)
+	var active *v1alpha1.DeciderRevision
+	eventually(t, "it has a revision that serves", 20*time.Second, func() string {
+		var now v1alpha1.DeciderModel
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), &now); err != nil {
+			return err.Error()
+		}
+		if active = now.Status.Active; active == nil {
+			return fmt.Sprint(states(now.Status.Conditions))
+		}
+		return ""
+	})
+	c.serving(t, address, 1)
+	report := *c.gates.set(address, nil).(*served.Report)
+	report.Deciders = map[string]served.Decider{"embedded": {
+		Revision: string(active.Name), Fingerprint: string(active.Fingerprint), SHA256: deciders.EmbeddedHash(), Verified: true, Available: true,
+	}}
+	c.gates.set(address, &report)
+	c.kubectlWait(t, "decidermodel/embedded")
+	c.wantStatus(t, m, status.CurrentStatus)
+	c.kubectlWait(t, "toolpolicy/asking", "-n", ns)
+}
+
+// evaluation follows one whose decider is missing, and gives it the status that follows from a run that ended.
+func (c *cluster) evaluation(t *testing.T) {
+	e := &v1alpha1.DeciderEvaluation{ObjectMeta: metav1.ObjectMeta{Name: "run"}}
+	e.Spec = v1alpha1.DeciderEvaluationSpec{
+		DeciderRef: v1alpha1.EvaluatedDecider{Name: "nobody"},
+		CaseSet:    v1alpha1.CaseSet{Type: v1alpha1.CaseSetConfigMap, SHA256: pinnedHash, ConfigMapName: "cases"},
+	}
+	c.create(t, e)
+	eventually(t, "it waits", 20*time.Second, func() string { return c.wantReason(t, e, v1alpha1.ReasonPending) })
+	c.wantStatus(t, e, status.InProgressStatus)
+	eventually(t, "its run ends", 20*time.Second, func() string {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
+			return err.Error()
+		}
+		complete := condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonComplete, "ran")
+		complete.ObservedGeneration = e.Generation
+		meta.SetStatusCondition(&e.Status.Conditions, complete)
+		e.Status.Confusion = []v1alpha1.ClassConfusion{{Class: "Write", DangerousStopped: 5, BenignAllowed: 5}}
+		e.Status = assessEvaluation(&evaluationFacts{evaluation: e, now: time.Now()}).status
+		return errorTextOf(c.Status().Update(t.Context(), e))
+	})
+	c.kubectlWait(t, "deciderevaluation/run")
+	c.wantStatus(t, e, status.CurrentStatus)
 }
 
 // approval follows one from raised to decided and used.

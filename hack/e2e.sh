@@ -19,6 +19,7 @@ mkdir -p "$out"
 REPOSITORY=localhost/gatewright TAG=e2e DIR=$out hack/image.sh
 CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -ldflags "-s -w" -o "$out/agent" ./test/e2e/agent
 .cache/bin/image -file test/e2e/Dockerfile -target agent -ref localhost/agent:e2e -from build:/="$out" -out "$out/agent.tar"
+cp .cache/image/out/gatewright "$out/kubectl-gatewright"
 "$go" test -tags e2e -c -o "$out/e2e.test" ./test/e2e
 
 if [[ ! -e $state/init.pid ]]; then

@@ -16,7 +16,7 @@ mkdir -p "$out" "$dir" .cache/bin
 CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$out/" \
   ./cmd/manager ./cmd/gate ./cmd/gatewright ./cmd/decider
 hack/llama/fetch.sh library
-(cd hack/tools/image && CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -o ../../../.cache/bin/image .)
+(cd hack/tools/image && CGO_ENABLED=0 "$go" test -trimpath ./... >/dev/null && CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -o ../../../.cache/bin/image .)
 
 pack() {
   .cache/bin/image -file Dockerfile -target "$1" -ref "$2:$tag" -out "$dir/$1.tar" -arg VERSION="$version" \

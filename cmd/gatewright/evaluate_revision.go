@@ -83,9 +83,7 @@ func (o *revisionEvaluation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	fingerprint, err := deciders.Fingerprint(asking, spec, decider)
+	fingerprint, err := identify(ctx, spec, decider, clock.RealClock{})
 	if err != nil {
 		return fmt.Errorf("asking the decider who it is: %w", err)
 	}
@@ -105,6 +103,24 @@ func (o *revisionEvaluation) run(ctx context.Context) error {
 		return fmt.Errorf("the counts have %d bytes, at most %d can be handed over", len(text), workload.MaxResult)
 	}
 	return os.WriteFile(o.result, text, 0o600)
+}
+
+// identify asks the decider who it is. In a pod that has just started it asks again for a minute: rules of the network that
+// let it out come a moment later than the pod.
+func identify(ctx context.Context, spec *v1alpha1.DeciderModelSpec, decider inference.Decider, c clock.Clock) (v1alpha1.Fingerprint, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		fingerprint, err := deciders.Fingerprint(ctx, spec, decider)
+		if inference.ReasonOf(err) != inference.Unreachable {
+			return fingerprint, err
+		}
+		select {
+		case <-c.After(time.Second):
+		case <-ctx.Done():
+			return "", err
+		}
+	}
 }
 
 func (o *revisionEvaluation) readSpec() (*v1alpha1.DeciderModelSpec, error) {

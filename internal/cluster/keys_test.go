@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,11 +64,14 @@ func TestWhenKeysAreFetched(t *testing.T) {
 		var fetched []time.Duration
 		start := time.Now()
 		issuer := newIssuer(t, "k1")
-		var failure error
+		var isAway atomic.Bool
 		k := &Keys{clock: clock.RealClock{}, log: slog.New(slog.DiscardHandler), want: make(chan struct{}, 1)}
 		k.fetch = func(context.Context) (*keySet, error) {
 			fetched = append(fetched, time.Since(start))
-			return issuer.set(), failure
+			if isAway.Load() {
+				return nil, errors.New("away")
+			}
+			return issuer.set(), nil
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -81,7 +85,7 @@ func TestWhenKeysAreFetched(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(95 * time.Second)
-		failure = errors.New("away")
+		isAway.Store(true)
 		time.Sleep(225 * time.Second)
 		if k.current() == nil {
 			t.Error("a failure loses the keys that are known")

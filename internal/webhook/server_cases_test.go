@@ -18,9 +18,63 @@ import (
 	"gatewright.dev/gatewright/internal/testkit"
 )
 
-var errNotInjected = errors.New("nothing was injected")
+var (
+	errNotInjected = errors.New("nothing was injected")
+	errTaken       = errors.New("it was taken")
+)
 
 const hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// withoutAnAnswer writes while nobody answers the API server: a policy is refused, a pod starts without what is injected,
+// and Gatewright's own service accounts write on.
+func (a asked) withoutAnAnswer(t *testing.T) {
+	t.Helper()
+	namespace := a.labelledNamespace(t)
+	eventually(t, "the API server to ask for policies", func() error {
+		p := testkit.ToolPolicy("nobody-looked-at", testkit.InNamespace(namespace))
+		if err := a.client.Create(t.Context(), p); err != nil {
+			if !strings.Contains(err.Error(), "failed calling webhook") {
+				t.Fatal(err)
+			}
+			return nil
+		}
+		return errors.Join(errTaken, a.client.Delete(t.Context(), p))
+	})
+	pod := agentPod(func(p *corev1.Pod) { p.Namespace = namespace })
+	if err := a.client.Create(t.Context(), pod); err != nil {
+		t.Errorf("a pod does not start: %v", err)
+	} else {
+		wantPlain(t, pod)
+	}
+	manager := a.ServiceAccount(t, names.Namespace, names.ManagerServiceAccount)
+	role := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "manager-of-the-test"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: names.Namespace, Name: names.ManagerServiceAccount}},
+	}
+	evaluation := fromYAML(t, `{apiVersion: gatewright.dev/v1alpha1, kind: DeciderEvaluation, metadata: {name: of-the-manager}, spec: {deciderRef: {name: judge}, caseSet: {type: ConfigMap, sha256: `+hash+`, configMapName: c}}}`)
+	if err := a.client.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.as(t, manager).Create(t.Context(), evaluation); err != nil {
+		t.Errorf("the manager's own writes wait for an answer: %v", err)
+	}
+	a.DeleteObjects(t, evaluation)
+}
+
+// labelledNamespace makes a namespace whose pods are injected.
+func (a asked) labelledNamespace(t *testing.T) string {
+	t.Helper()
+	name := a.Namespace(t)
+	var namespace corev1.Namespace
+	if err := a.client.Get(t.Context(), client.ObjectKey{Name: name}, &namespace); err != nil {
+		t.Fatal(err)
+	}
+	namespace.Labels[names.InjectLabel] = names.InjectEnabled
+	if err := a.client.Update(t.Context(), &namespace); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
 
 // refusesChanges updates what may not be changed.
 func (a asked) refusesChanges(t *testing.T) {
@@ -148,15 +202,7 @@ func (a asked) as(t *testing.T, config *rest.Config) client.Client {
 
 // injects creates pods as a namespace's own controllers do.
 func (a asked) injects(t *testing.T) {
-	labelled, plain := a.Namespace(t), a.Namespace(t)
-	var namespace corev1.Namespace
-	if err := a.client.Get(t.Context(), client.ObjectKey{Name: labelled}, &namespace); err != nil {
-		t.Fatal(err)
-	}
-	namespace.Labels[names.InjectLabel] = names.InjectEnabled
-	if err := a.client.Update(t.Context(), &namespace); err != nil {
-		t.Fatal(err)
-	}
+	labelled, plain := a.labelledNamespace(t), a.Namespace(t)
 	create := func(t *testing.T, p *corev1.Pod, namespace string) *corev1.Pod {
 		t.Helper()
 		p.Namespace, p.ResourceVersion, p.UID = namespace, "", ""

@@ -66,6 +66,7 @@ func startAsked(t *testing.T) asked {
 	}
 	port, probes := freePort(t), freePort(t)
 	askLocally(t, c, port)
+	asked{s, c}.withoutAnAnswer(t)
 	m, err := ctrl.NewManager(s.Config(), ctrl.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: fmt.Sprintf("127.0.0.1:%d", probes),
 	})
@@ -152,7 +153,7 @@ func probe(t *testing.T, url string) error {
 
 func eventually(t *testing.T, what string, f func() error) {
 	t.Helper()
-	end := time.NewTimer(time.Minute)
+	end := time.NewTimer(2 * time.Minute) // a busy machine takes long
 	defer end.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -62,7 +62,8 @@ func (c *cluster) run(ctx context.Context, stdin, program string, args ...string
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = c.root
 	cmd.Stdin = strings.NewReader(stdin)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.state, "pki/admin.kubeconfig"), "NODE_BIN="+c.bin, "NODE_DIR="+c.state)
+	// kubectl finds its plugin kubectl-gatewright on the path.
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(c.root, ".cache/e2e")+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(c.state, "pki/admin.kubeconfig"), "NODE_BIN="+c.bin, "NODE_DIR="+c.state)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -25,10 +25,12 @@ func TestInstallation(t *testing.T) {
 		{"an agent finds the gate by what is injected, and every outcome is seen", (*cluster).outcomes},
 		{"an approval by another user lets the call through once", (*cluster).approval},
 		{"the network lets agents reach the gate and nothing else", (*cluster).network},
+		{"the doctor finds nothing broken", (*cluster).doctor},
 		{"a real model in a pod of its own decides", (*cluster).decider},
 		{"an altered model file is refused", (*cluster).tampered},
 		{"a decider that is killed under load allows nothing", (*cluster).killed},
 		{"a candidate that misses its floors gets no traffic", (*cluster).candidate},
+		{"an upgrade loses no call and no approval", (*cluster).upgrade},
 		{"without the API server nothing is allowed that needs it", (*cluster).withoutAPIServer},
 		{"uninstalling leaves nothing", (*cluster).uninstall},
 	}
@@ -136,7 +138,7 @@ func (c *cluster) approval(t *testing.T) {
 		}
 		c.note(t, "%s cannot approve: %s", user, firstLine(err))
 	}
-	c.kubectl(t, as("carol")...)
+	c.approve(t, name)
 	allowed := c.must(t, 30*time.Second, remove, v1alpha1.Allow, "")
 	c.note(t, "carol approved: the call is allowed by %s", allowed.By)
 	again, err := c.review(t, remove)
@@ -144,6 +146,25 @@ func (c *cluster) approval(t *testing.T) {
 		t.Fatalf("the second call after one approval: %v %+v", err, again)
 	}
 	c.note(t, "the same call again: %s %s", again.Outcome, again.Reason)
+}
+
+// approve decides as carol does: with the plugin, and a certificate of hers.
+func (c *cluster) approve(t *testing.T, name string) {
+	t.Helper()
+	kubeconfig, err := c.run(t.Context(), "", filepath.Join(c.root, "hack/node/pki.sh"), "user", "carol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := c.kubectl(t, "gatewright", "approve", name, "--namespace", shop, "--kubeconfig", strings.TrimSpace(kubeconfig), "--yes", "--message", "seen")
+	c.note(t, "`kubectl gatewright approve`: %s", strings.ReplaceAll(strings.TrimSpace(out), "\n", " / "))
+}
+
+func (c *cluster) doctor(t *testing.T) {
+	out, err := c.try(t, "gatewright", "doctor", "--output", "json", "--fail-on", "Error")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c.note(t, "`kubectl gatewright doctor` finds no error; warnings: %d", strings.Count(out, `"severity": "Warning"`))
 }
 
 // firstLine is what a person reads of an error of kubectl.

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const dockerfile = `# a comment
+FROM golang AS build
+RUN anything at all
+
+FROM scratch AS first
+COPY --from=build /out/a /out/b \
+     /bin/
+COPY LICENSE /LICENSE
+ARG VERSION=unknown
+ENV PATH=/bin
+LABEL title="Two words" version="${VERSION}"
+USER 65532:65532
+ENTRYPOINT ["/bin/a", "-x"]
+
+FROM scratch AS second
+COPY --from=build /lib /usr/lib
+`
+
+func TestAStageIsReadAsItIsWritten(t *testing.T) {
+	s, err := parseStage(dockerfile, "first", map[string]string{"VERSION": "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(s.copies, s.env, s.labels, s.user, s.entrypoint)
+	want := `[{build [/out/a /out/b] /bin/} { [LICENSE] /LICENSE}] [PATH=/bin] map[title:Two words version:v1]65532:65532[/bin/a -x]`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestWhatCannotBePackedIsRefused(t *testing.T) {
+	tests := map[string]struct{ text, target, want string }{
+		"a stage that is not there":           {dockerfile, "third", "no stage"},
+		"a stage with a base":                 {dockerfile, "build", "does not begin with FROM scratch"},
+		"a command":                           {"FROM scratch AS a\nRUN x\n", "a", "RUN is not supported"},
+		"a wildcard":                          {"FROM scratch AS a\nCOPY *.so /lib/\n", "a", "wildcards"},
+		"a flag of COPY":                      {"FROM scratch AS a\nCOPY --chmod=755 x /x\n", "a", "other flags"},
+		"several sources and one file for it": {"FROM scratch AS a\nCOPY x y /z\n", "a", "ends in /"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := parseStage(test.text, test.target, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestALayerHoldsWhatCOPYWouldBring(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{"out/a": "A", "out/b": "B", "lib/x.so.1": "X", "LICENSE": "L"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("x.so.1", filepath.Join(dir, "lib/x.so")); err != nil {
+		t.Fatal(err)
+	}
+	from := sources{context: dir, from: map[string]string{"build:/out": filepath.Join(dir, "out"), "build:/": dir}}
+	for target, want := range map[string]string{
+		"first":  "bin/ bin/a=A bin/b=B LICENSE=L",
+		"second": "usr/ usr/lib/ usr/lib/x.so->x.so.1 usr/lib/x.so.1=X",
+	} {
+		s, err := parseStage(dockerfile, target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := s.layers(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := contents(t, layers), contents(t, layers)
+		if first != want || second != want {
+			t.Errorf("%s: got %q, then %q, want %q", target, first, second, want)
+		}
+	}
+}
+
+func contents(t *testing.T, layers []layer) string {
+	t.Helper()
+	var found []string
+	for _, l := range layers {
+		data, err := l.tar()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tar.NewReader(bytes.NewReader(data))
+		for {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !h.ModTime.IsZero() && h.ModTime.Unix() != 0 || h.Uid != 0 {
+				t.Errorf("%s has time %v and owner %d", h.Name, h.ModTime, h.Uid)
+			}
+			content, _ := io.ReadAll(r)
+			switch h.Typeflag {
+			case tar.TypeDir:
+				found = append(found, h.Name)
+			case tar.TypeSymlink:
+				found = append(found, h.Name+"->"+h.Linkname)
+			default:
+				found = append(found, h.Name+"="+string(content))
+			}
+		}
+	}
+	return strings.Join(found, " ")
+}
