@@ -123,7 +123,9 @@ func (c *comparison) approvals(was, is v1alpha1.ApprovalSettings) {
 		c.add("spec.approvals.budget: was %d confirmations in %d s, is gone", was.Budget.Confirmations, was.Budget.WindowSeconds)
 	default:
 		c.greater("spec.approvals.budget.confirmations", was.Budget.Confirmations, is.Budget.Confirmations)
-		c.greater("spec.approvals.budget.windowSeconds (a shorter window spends more)", -was.Budget.WindowSeconds, -is.Budget.WindowSeconds)
+		if was.Budget.WindowSeconds > is.Budget.WindowSeconds { // the same number in less time is more
+			c.add("spec.approvals.budget.windowSeconds: was %d, is %d", was.Budget.WindowSeconds, is.Budget.WindowSeconds)
+		}
 		c.ordered("spec.approvals.budget.beyond", orDefault(was.Budget.Beyond, v1alpha1.BudgetBlock), orDefault(is.Budget.Beyond, v1alpha1.BudgetBlock),
 			v1alpha1.BudgetBlock, v1alpha1.BudgetClarify)
 	}

@@ -12,7 +12,7 @@ var outcomes = []any{v1alpha1.OutcomeBlock, v1alpha1.OutcomeClarify, v1alpha1.Ou
 // classes compares every class that one of both sides lists. One that is not listed has the defaults of its name.
 func (c *comparison) classes() {
 	was, is := classesOf(c.was), classesOf(c.is)
-	for _, k := range append(c.was.Classes, added2(was, c.is.Classes)...) {
+	for _, k := range append(c.was.Classes, listedAnew(was, c.is.Classes)...) {
 		before, existed := was[k.Name]
 		after, exists := is[k.Name]
 		if existed && exists {
@@ -21,8 +21,8 @@ func (c *comparison) classes() {
 	}
 }
 
-// added2 are the classes that the other side does not list itself; the built-in ones have defaults there.
-func added2(listed map[v1alpha1.ClassName]effectiveClass, classes []v1alpha1.ClassPolicy) []v1alpha1.ClassPolicy {
+// listedAnew are the classes that the other side does not list itself; the built-in ones have defaults there.
+func listedAnew(listed map[v1alpha1.ClassName]effectiveClass, classes []v1alpha1.ClassPolicy) []v1alpha1.ClassPolicy {
 	var out []v1alpha1.ClassPolicy
 	for _, k := range classes {
 		if old, ok := listed[k.Name]; ok && old.isDefault {

@@ -57,6 +57,7 @@ func TestLoosened(t *testing.T) {
 		"the life of a permit":                   {is: change(func(r *v1alpha1.PolicyRules) { r.Approvals = &v1alpha1.ApprovalSettings{PermitSeconds: 60} }), want: []string{"spec.approvals.permitSeconds: was 30, is 60"}},
 		"a budget that is gone":                  {was: budget(5, 600, ""), is: change(func(r *v1alpha1.PolicyRules) {}), want: []string{"spec.approvals.budget: was 5 confirmations in 600 s, is gone"}},
 		"a budget that grows":                    {was: budget(5, 600, ""), is: budget(9, 600, ""), want: []string{"spec.approvals.budget.confirmations: was 5, is 9"}},
+		"a budget of a shorter window":           {was: budget(5, 600, ""), is: budget(5, 300, ""), want: []string{"spec.approvals.budget.windowSeconds: was 600, is 300"}},
 		"what is beyond the budget":              {was: budget(5, 600, ""), is: budget(5, 600, "Clarify"), want: []string{"spec.approvals.budget.beyond: was Block, is Clarify"}},
 		"approval from Always to WhenUnsure":     {was: class("Write", testkit.Approval("Always")), is: class("Write", testkit.Approval("WhenUnsure"), testkit.Otherwise("Confirm")), want: []string{"spec.classes[Write].approval: was Always, is WhenUnsure"}},
 		"approval of a default":                  {is: class("Destructive", testkit.Approval("WhenUnsure"), testkit.Otherwise("Allow")), want: []string{"spec.classes[Destructive].approval: was Always, is WhenUnsure"}},
