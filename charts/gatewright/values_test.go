@@ -205,6 +205,22 @@ func TestValues(t *testing.T) {
 				}
 			},
 		},
+		"labels that change with an upgrade are not on what guards approvals": {
+			values: []string{`commonLabels={"team":"platform"}`},
+			check: func(t *testing.T, objects []object) {
+				for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+					labels, _ := at(find(t, objects, kind, "gatewright-approvals"), "metadata", "labels").(map[string]any)
+					for _, label := range []string{"team", "app.kubernetes.io/version", "helm.sh/chart"} {
+						if labels[label] != nil {
+							t.Errorf("%s has the label %s", kind, label)
+						}
+					}
+				}
+				if got := text(find(t, objects, "Deployment", "gatewright-manager"), "metadata", "labels", "team"); got != "platform" {
+					t.Errorf("the manager has not the label: %q", got)
+				}
+			},
+		},
 		"without the approver's role nothing of it is there": {
 			values: []string{`rbac={"approverRole":false}`},
 			check: func(t *testing.T, objects []object) {
@@ -307,7 +323,7 @@ func TestTheChartUsesTheNamesOfTheCode(t *testing.T) {
 		}
 	}
 	slices.Sort(secrets)
-	want := []string{names.GateClientSecret, names.GateKeysSecret, names.GateTLSSecret}
+	want := []string{names.GateClientSecret, names.GateKeysSecret, names.GateTLSSecret, names.ExternalTokensSecret}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, secrets); diff != "" {
 		t.Error(diff)

@@ -4,6 +4,9 @@
 {{ include "gatewright.steadyLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* labels that an upgrade does not change */}}
@@ -12,9 +15,6 @@ app.kubernetes.io/name: gatewright
 app.kubernetes.io/part-of: gatewright
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
 {{- end }}
 
 {{/* metadata of an object: (list $ NAME COMPONENT), or with an empty component */}}
