@@ -25,21 +25,22 @@ def unseen(t, public, source):
     return np.array([not s.startswith(near) and d not in scored for s, d in zip(t.meta["source"], t.meta["digest"])], dtype=bool)
 
 
-def score(t, public, others, directions, calibration):
-    """Risk of each public case, and of the other tables' rows in the same order, by trees that have not seen its source."""
+def score(t, public, view, directions, calibration, also=None):
+    """Risk of each public case by trees that have not seen its source; view says which facts: "facts" or "strict". The last
+    of what is returned is the risk of the same cases by the facts of another table."""
     y, groups = trees.targets(t)["risk"], trees.group(t)
-    out = [np.zeros(len(public)) for _ in range(1 + len(others))]
-    boosters, learnt = {}, np.zeros(len(public))
+    boosters, out, learnt, other = {}, np.zeros(len(public)), np.zeros(len(public)), np.zeros(len(public))
+    train, test = getattr(t, view), getattr(public, view)
     for source in sorted(set(public.meta["source"])):
         rows = unseen(t, public, source) & (y >= 0)
-        b = trees.fit("risk", t.facts[rows], y[rows], groups[rows], directions)
+        b = trees.fit("risk", train[rows], y[rows], groups[rows], directions)
         held = public.meta["source"] == source
         boosters[source] = b
-        for k, table in enumerate([public, *others]):
-            out[k][held] = trees.probability("risk", b, *calibration, table.names, table.facts[held])
-            if k == 0:
-                learnt[held] = trees.predict(b, table.facts[held])
-    return out, learnt, boosters
+        out[held] = trees.probability("risk", b, *calibration, public.names, test[held])
+        learnt[held] = trees.predict(b, test[held])
+        if also is not None:
+            other[held] = trees.probability("risk", b, *calibration, public.names, getattr(also, view)[held])
+    return out, learnt, boosters, other
 
 
 def interval(y, s, requests, of):
@@ -123,21 +124,23 @@ def importance(public, boosters, y, use, most=15):
 
 def main():
     directions = [f["direction"] for f in trees.catalog()]
-    t, public, alone = trees.table(FILES), trees.table([trees.PUBLIC]), trees.table([trees.PUBLIC], "-without-results")
+    t, public, returned = trees.table(FILES), trees.table([trees.PUBLIC]), trees.table([trees.PUBLIC], "-with-results")
     with open("models/judge.json", encoding="utf-8") as f:
         head = json.load(f)["heads"]["risk"]
     shipped, _ = trees.trainable(FILES)
-    (s, without), learnt, boosters = score(t, public, [alone], directions, (head["scale"], head["shift"]))
+    calibration = (head["scale"], head["shift"])
+    s, learnt, boosters, _ = score(t, public, "facts", directions, calibration)
     y, sources = public.labels["block"], public.meta["source"]
     requests, changes = public.meta["request"], public.meta["class"] != "read-only"
     every = np.ones(len(y), dtype=bool)
-    strict = np.maximum(s, without)
-    (fewer,), _, _ = score(shipped, public, [], directions, (head["scale"], head["shift"]))
+    strict, _, _, _ = score(t, public, "strict", directions, calibration)
+    fewer, _, _, answered = score(shipped, public, "facts", directions, calibration, returned)
     masks = [("reads left out", changes), ("reads too", every), ("reads left out, tau-bench left out", changes & (sources != "tau-bench"))]
     groups = [(n, sources == n) for n in sorted(set(sources))] + [(f, np.isin(sources, m)) for f, m in FAMILIES.items()]
     sections = {
         "public": overall(y, s, requests, masks),
         "fewer": overall(y, fewer, requests, masks[:2]),
+        "answered": overall(y, answered, requests, masks[:2]),
         "learnt": overall(y, learnt, requests, masks[:2]),
         "strict": overall(y, strict, requests, masks[:2]),
         "groups": by_group(y, s, groups),

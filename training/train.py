@@ -11,7 +11,7 @@ import numpy as np
 
 import trees
 
-FILES = ["training/data/train-synthetic.jsonl.gz", "training/data/train-benchmarks.jsonl.gz"]
+FILES = [f"training/data/train-{name}.jsonl.gz" for name in ("synthetic", "benchmarks", "lookups")]
 FIXTURE_ROWS = 64
 
 
@@ -23,8 +23,8 @@ def calibrate(head, t, y, groups, directions):
         held, rest = (groups == g) & known, (groups != g) & known
         if not held.any() or len(set(y[rest])) < 2:
             continue
-        boosters = trees.fit(head, t.facts[rest], y[rest], groups[rest], directions, bag=1)
-        raw[held] = trees.predict(boosters, t.facts[held])
+        boosters = trees.fit(head, t.of(head)[rest], y[rest], groups[rest], directions, bag=1)
+        raw[held] = trees.predict(boosters, t.of(head)[held])
         scored |= held
     w = trees.weights(groups)
     return trees.platt(raw[scored], y[scored], w[scored])
@@ -34,7 +34,7 @@ def train(t, directions):
     groups, heads = trees.group(t), {}
     for head, y in trees.targets(t).items():
         known = y >= 0
-        boosters = trees.fit(head, t.facts[known], y[known], groups[known], directions)
+        boosters = trees.fit(head, t.of(head)[known], y[known], groups[known], directions)
         scale, shift = calibrate(head, t, y, groups, directions)
         heads[head] = (boosters, round(scale, 6), round(shift, 6))
         print(f"{head}: {known.sum()} rows, {int((y == 1).sum())} faults, scale {scale:.3f}, shift {shift:.3f}", file=sys.stderr)

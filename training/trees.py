@@ -9,35 +9,42 @@ import subprocess
 import lightgbm as lgb
 import numpy as np
 
-FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f1", "embedded-v1"
+FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f2", "embedded-v1"
 SEED = 20261130
 META = 14  # columns before the facts
 LABELS = ["block", "mismatch", "exceeds", "ungrounded", "clarify", "inject"]
 
 # How much a source weighs in all, whatever its number of rows: an agent with many calls is one agent.
-BENCHMARK_WEIGHT, SYNTHETIC_WEIGHT = 300.0, 2500.0
+BENCHMARK_WEIGHT, SYNTHETIC_WEIGHT = 300.0, 4000.0
 
 PARAMETERS = {
-    "objective": "binary", "learning_rate": 0.1, "num_leaves": 31, "min_child_samples": 40, "feature_fraction": 0.5,
+    "objective": "binary", "learning_rate": 0.1, "num_leaves": 31, "min_child_samples": 40, "feature_fraction": 0.35,
     "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "max_bin": 63, "use_missing": False, "verbose": -1,
     "num_threads": 1, "deterministic": True, "force_row_wise": True, "seed": SEED,
     "monotone_constraints_method": "intermediate",
 }
-# The head of most consequence is a mean of three boosters that differ in the rows and facts they drew; the others see
-# simpler labels and need less.
-RISK_ROUNDS, RISK_BAG = 80, 3
+# Each head is a mean of three boosters that differ in the rows and facts they drew. The head of most consequence has larger
+# trees; the others see simpler labels and need less.
+BAG, RISK_ROUNDS = 3, 80
 OTHER_ROUNDS, OTHER_LEAVES = 60, 15
 
 
-class Table:
-    """Rows of facts with what is known about each call."""
+# Heads that go by the strict facts, to which the agent's own calls are no reason for anything.
+STRICT = {"ungrounded", "clarify", "inject", "differs"}
 
-    def __init__(self, columns, rows):
+
+class Table:
+    """Rows of facts, plain and strict, with what is known about each call."""
+
+    def __init__(self, columns, rows, strict):
         self.names = columns[META:]
         self.meta = {name: np.array([r[i] for r in rows], dtype=object) for i, name in enumerate(columns[: META - len(LABELS)])}
         at = META - len(LABELS)
         self.labels = {name: np.array([int(r[at + i]) for r in rows]) for i, name in enumerate(LABELS)}
-        self.facts = np.array([[float(x) for x in r[META:]] for r in rows])
+        self.facts, self.strict = (np.array([[float(x) for x in r[META:]] for r in each]) for each in (rows, strict))
+
+    def of(self, head):
+        return self.strict if head in STRICT else self.facts
 
     def __len__(self):
         return len(self.facts)
@@ -58,21 +65,23 @@ def trainable(files):
     excluded = sorted(t.meta["id"][scored])
     t.meta = {k: v[~scored] for k, v in t.meta.items()}
     t.labels = {k: v[~scored] for k, v in t.labels.items()}
-    t.facts = t.facts[~scored]
+    t.facts, t.strict = t.facts[~scored], t.strict[~scored]
     return t, excluded
 
 
 def table(files, *flags):
-    out = subprocess.run(["go", "run", "./training/facts", *flags, *files], check=True, capture_output=True, text=True).stdout
-    rows = list(csv.reader(out.splitlines(keepends=True)))
-    return Table(rows[0], rows[1:])
+    read = []
+    for strict in [[], ["-strict"]]:
+        out = subprocess.run(["go", "run", "./training/facts", *strict, *flags, *files], check=True, capture_output=True, text=True).stdout
+        read.append(list(csv.reader(out.splitlines(keepends=True))))
+    return Table(read[0][0], read[0][1:], read[1][1:])
 
 
 def group(t):
     """The agent that a row comes from. Rows that were made from one benchmark's tools are one agent."""
     out = []
     for file, source in zip(t.meta["file"], t.meta["source"]):
-        out.append("synthetic:" + source.split("-")[0] if file.startswith("train-synthetic") else source)
+        out.append("synthetic:" + source.split("-")[0] if file.startswith(("train-synthetic", "train-lookups")) else source)
     return np.array(out, dtype=object)
 
 
@@ -84,13 +93,19 @@ def targets(t):
     # Of these one has to read a page of policy to see what is wrong. Nothing that code computes shows it, so they would
     # only teach the judge to distrust an agent that is like this one.
     risk[(source == "tau-bench") & (kind == "asis") & (block == 1)] = -1
+    # Which of several records was meant is not to be seen either, because what a result holds is not looked at.
+    risk[kind == "lookup_other"] = -1
     unasked = np.where((exceeds == 1) & (kind != "extra"), 1, np.where(exceeds == 0, 0, -1))
-    swapped = np.isin(kind, ["swap", "swapinj", "real_swap"]) | ((kind == "datatool") & (block == 1))
+    swapped = np.isin(kind, ["swap", "swapinj", "real_swap", "lookup_inj", "lookup_other"]) | ((kind == "datatool") & (block == 1))
     differs = np.where(swapped, 1, np.where(block == 0, 0, -1))
-    return {
+    out = {
         "risk": risk, "unasked": unasked, "exceeds": exceeds, "ungrounded": t.labels["ungrounded"],
         "clarify": t.labels["clarify"], "inject": t.labels["inject"], "differs": differs,
     }
+    # To these heads a value that was looked up stands nowhere, right or wrong.
+    for head in ("ungrounded", "clarify", "differs"):
+        out[head] = np.where(t.meta["file"] == "train-lookups.jsonl.gz", -1, out[head])
+    return out
 
 
 def weights(groups):
@@ -107,7 +122,7 @@ def fit(head, facts, y, groups, directions, bag=None):
     """The boosters of a head; their outputs add up. Leaves have six digits, in the boosters themselves, so that they
     predict what is written."""
     risk = head == "risk"
-    size = bag or (RISK_BAG if risk else 1)
+    size = bag or BAG
     boosters = []
     for k in range(size):
         parameters = dict(PARAMETERS, monotone_constraints=directions, seed=SEED + k)
@@ -181,7 +196,7 @@ def export(heads, names, training):
     body = {
         "format": FORMAT, "name": NAME, "facts": FACTS_VERSION, "names": names, "training": training,
         "heads": {
-            name: {"scale": scale, "shift": shift, "doubt": DOUBT.get(name, 0.0), "trees": [tree(x["tree_structure"]) for b in boosters for x in b.dump_model()["tree_info"]]}
+            name: {"scale": scale, "shift": shift, "doubt": DOUBT.get(name, 0.0), "strict": name in STRICT, "trees": [tree(x["tree_structure"]) for b in boosters for x in b.dump_model()["tree_info"]]}
             for name, (boosters, scale, shift) in heads.items()
         },
     }

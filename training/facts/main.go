@@ -3,7 +3,8 @@
 //
 //	facts -catalog                  the facts, one JSON object a line
 //	facts FILE...                   one CSV line a call: its labels, then its facts
-//	facts -without-results FILE...  the same, as if no tool had returned anything
+//	facts -strict FILE...           the same, with the facts for heads to which the agent's own calls are no reason for anything
+//	facts -with-results FILE...     the same as if each call had returned "done" where the file has no result
 package main
 
 import (
@@ -17,8 +18,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"gatewright.dev/gatewright/internal/inference/judge"
@@ -31,14 +32,15 @@ var labels = []string{"block", "mismatch", "exceeds", "ungrounded", "clarify", "
 
 func main() {
 	catalog := flag.Bool("catalog", false, "list the facts")
-	without := flag.Bool("without-results", false, "leave tool results out")
+	strict := flag.Bool("strict", false, "the strict facts")
+	results := flag.Bool("with-results", false, "add results that are missing")
 	flag.Parse()
-	if err := run(os.Stdout, *catalog, *without, flag.Args()); err != nil {
+	if err := run(os.Stdout, *catalog, *strict, *results, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(w io.Writer, catalog, without bool, files []string) error {
+func run(w io.Writer, catalog, strict, results bool, files []string) error {
 	out := bufio.NewWriter(w)
 	if catalog {
 		for _, f := range judge.Catalog() {
@@ -47,6 +49,10 @@ func run(w io.Writer, catalog, without bool, files []string) error {
 			}
 		}
 		return out.Flush()
+	}
+	compute := judge.Facts
+	if strict {
+		compute = judge.Strict
 	}
 	table := csv.NewWriter(out)
 	if err := table.Write(header()); err != nil {
@@ -57,10 +63,10 @@ func run(w io.Writer, catalog, without bool, files []string) error {
 		if err != nil {
 			return err
 		}
-		if without {
-			dropResults(all)
+		if results {
+			addResults(all)
 		}
-		rows, err := factsOf(filepath.Base(file), all)
+		rows, err := factsOf(filepath.Base(file), all, compute)
 		if err != nil {
 			return err
 		}
@@ -81,21 +87,30 @@ func header() []string {
 	return names
 }
 
-func dropResults(all []cases.Case) {
+// addResults puts a result behind each call that none follows.
+func addResults(all []cases.Case) {
 	for i := range all {
-		all[i].Conversation = slices.DeleteFunc(all[i].Conversation, func(m cases.Message) bool { return m.Role == questions.RoleTool })
+		var out []cases.Message
+		for k, m := range all[i].Conversation {
+			out = append(out, m)
+			returned := k+1 < len(all[i].Conversation) && all[i].Conversation[k+1].Role == questions.RoleTool
+			if strings.HasPrefix(m.Content, questions.CallPrefix) && !returned {
+				out = append(out, cases.Message{Role: questions.RoleTool, Content: "done"})
+			}
+		}
+		all[i].Conversation = out
 	}
 }
 
 // factsOf computes on all processors; the rows keep the order of the cases.
-func factsOf(file string, all []cases.Case) ([][]string, error) {
+func factsOf(file string, all []cases.Case, compute func(*questions.State) judge.Vector) ([][]string, error) {
 	rows, errs := make([][]string, len(all)), make([]error, len(all))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				rows[i], errs[i] = row(file, &all[i])
+				rows[i], errs[i] = row(file, &all[i], compute)
 			}
 		})
 	}
@@ -112,7 +127,7 @@ func factsOf(file string, all []cases.Case) ([][]string, error) {
 	return rows, nil
 }
 
-func row(file string, c *cases.Case) ([]string, error) {
+func row(file string, c *cases.Case, compute func(*questions.State) judge.Vector) ([]string, error) {
 	s, err := c.State()
 	if err != nil {
 		return nil, err
@@ -125,7 +140,7 @@ func row(file string, c *cases.Case) ([]string, error) {
 		}
 		out = append(out, strconv.Itoa(known))
 	}
-	for _, x := range judge.Facts(&s) {
+	for _, x := range compute(&s) {
 		out = append(out, strconv.FormatFloat(x, 'g', -1, 64))
 	}
 	if len(out) != len(header()) {

@@ -8,14 +8,18 @@ import (
 )
 
 // AnswersVersion names how answers are made of heads and facts. It is part of the fingerprint.
-const AnswersVersion = "a1"
+const AnswersVersion = "a2"
 
-// evidence is what answers are made of.
+// evidence is what the answers about one call are made of.
 type evidence struct {
 	model *Model
 	facts Vector
-	view  *view
-	state *questions.State
+	// strict are the facts for strict heads.
+	strict Vector
+	view   *view
+	state  *questions.State
+	// faults are what heads said, each of which is asked once.
+	faults map[string]float64
 }
 
 // readings say how each question is answered. Questions that are not here are not answered:
@@ -73,7 +77,22 @@ func Supported() []string {
 	return names
 }
 
-func (e *evidence) fault(head string) float64 { return e.model.heads[head].probability(e.facts) }
+// factsFor are the facts that a head goes by.
+func (e *evidence) factsFor(head string) Vector {
+	if isStrict(head) {
+		return e.strict
+	}
+	return e.facts
+}
+
+func (e *evidence) fault(head string) float64 {
+	p, ok := e.faults[head]
+	if !ok {
+		p = e.model.heads[head].probability(e.factsFor(head))
+		e.faults[head] = p
+	}
+	return p
+}
 
 func (e *evidence) yes(p float64) questions.Answer {
 	return questions.Answer{Type: questions.YesNo, Probability: p, Coverage: 1}

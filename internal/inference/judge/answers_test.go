@@ -53,7 +53,7 @@ func TestAnswersTellCallsApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q, _ := questions.Builtin(tt.question)
 			good, bad := fault(q, answer(t, tt.question, tt.better)), fault(q, answer(t, tt.question, tt.worse))
-			if bad < good+0.2 {
+			if bad < good+0.1 {
 				t.Errorf("%s: fault %v against %v", tt.question, bad, good)
 			}
 		})

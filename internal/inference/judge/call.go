@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gatewright.dev/gatewright/internal/questions"
 	"gatewright.dev/gatewright/internal/strictjson"
@@ -19,10 +20,11 @@ const (
 	shapeTarget        // an address, or an argument named like a receiver
 	shapeText          // more than three words
 	shapeMoney         // a number in an argument named like an amount
-	shapeFlag          // a boolean
-	shapeNothing       // null, an empty text, or a word that stands for no value
+	shapeFlag          // false; true is a value, of the words of its name
+	shapeNothing       // null or an empty text
 	shapeDate          // a date or a time
 	shapeSmall         // 0, 1 or 2, which programs fill in
+	shapeHandle        // a name that a system gave, such as 5f3-a or 12446
 )
 
 // origin is where a value stands, from the most trusted to the least.
@@ -35,22 +37,27 @@ const (
 	fromPartUser // only a part of it stands in the user's words or in a fact
 	fromTool
 	fromPartTool
-	fromEarlier // stands nowhere but in the arguments of an earlier call
+	fromEarlier // stands nowhere but in the arguments of a call before any tool result
+	fromRelated // stands nowhere, but an earlier call read what the argument's name or the tool's says
+	fromRead    // stands nowhere, but an earlier call read something
 	fromNowhere
 )
 
 // leaf is one value of the arguments.
 type leaf struct {
-	words  []int16 // by place in keys.words; all of them, in order
-	shape  shape
-	origin origin
+	words []int16 // by place in keys.words; all of them, in order
+	shape shape
+	// stated is the origin that was found, origin the one that counts for the head that looks.
+	stated, origin origin
 	// covered is the share of its content words that the user said, whatever the order.
 	covered float64
-	// reused says that an earlier call had the same value; offered, that the assistant's words hold it.
-	reused, offered bool
+	// reused says that a call before any tool result had the same value.
+	reused bool
 	// In tool results: what is worst about any of the places that hold the value.
 	inProse, inPlea bool
 	asked           float64 // the least reason that the user gave for any of the results that hold it
+	named           []int16 // words of the argument's name
+	topics          topics  // of them, and of the tool's object if the name says nothing but that it names something
 }
 
 // maxWords bounds the distinct words of one call.
@@ -65,8 +72,12 @@ type keys struct {
 	// values are content words of values.
 	values []int16
 	leaves []leaf
-	acts   acts
-	verb   []int16 // words of the tool's name that are verbs
+	// named are the words of lastName, the name of the argument that was read last.
+	named    []int16
+	lastName string
+	topics   topics
+	acts     acts
+	verb     []int16 // words of the tool's name that are verbs
 }
 
 // add numbers a word. Words beyond the bound share the number -1, which stands nowhere.
@@ -158,15 +169,21 @@ func (k *keys) readValue(sources map[string]questions.ArgumentSource, pointer, n
 }
 
 func (k *keys) readLeaf(sources map[string]questions.ArgumentSource, pointer, name string, v any) {
-	l := leaf{origin: originAt(sources, pointer), asked: -1}
+	l := leaf{stated: originAt(sources, pointer), asked: -1}
+	l.named, l.topics = k.wordsOf(name)
 	text, isNumber := leafText(v)
-	switch {
-	case isNothing(v, text):
+	text = visible(text)
+	switch v {
+	case nil, "":
 		l.shape |= shapeNothing
-	case v == true || v == false:
+	case false:
 		l.shape |= shapeFlag
 	default:
-		for _, w := range tokens(text) {
+		words := tokens(text)
+		if v == true { // nobody says true: who wants a flag names it
+			words = nameTokens(name)
+		}
+		for _, w := range words {
 			id := k.add(w)
 			l.words = append(l.words, id)
 			if id >= 0 && k.weight[id] > 0 {
@@ -176,6 +193,20 @@ func (k *keys) readLeaf(sources map[string]questions.ArgumentSource, pointer, na
 		l.shape |= shapeOf(name, text, isNumber, len(l.words))
 	}
 	k.leaves = append(k.leaves, l)
+}
+
+// wordsOf are the words of an argument's name. The values of a list share them.
+func (k *keys) wordsOf(name string) ([]int16, topics) {
+	if k.named == nil || k.lastName != name {
+		k.lastName, k.named, k.topics = name, []int16{}, 0
+		for _, w := range nameTokens(name) {
+			k.topics |= meaning(w).topics
+			if !isStop(w) {
+				k.named = append(k.named, k.add(w))
+			}
+		}
+	}
+	return k.named, k.topics
 }
 
 // originAt is the source of the value or of what holds it. A value without a stated source stands nowhere.
@@ -225,20 +256,6 @@ func leafText(v any) (text string, isNumber bool) {
 	return "", false
 }
 
-// isNothing reports a value that says nothing: models fill parameters that nobody asked for with such words.
-func isNothing(v any, text string) bool {
-	if v == nil {
-		return true
-	}
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "":
-		return v != true && v != false
-	case "any", "none", "null", "dontcare", "default", "n/a", "[]", "{}":
-		return true
-	}
-	return false
-}
-
 // targetNames and moneyNames are words in names of arguments that say to whom and how much.
 var (
 	targetNames = wordSet(`to recipient recipients receiver receivers email emails mail address account iban user users username url uri link host hostname
@@ -275,6 +292,9 @@ func shapeOf(name, text string, isNumber bool, words int) shape {
 	if words > 3 && !isNumber && s&shapeTarget == 0 && strings.ContainsRune(text, ' ') {
 		s |= shapeText
 	}
+	if isHandle(name, text, isNumber) {
+		s |= shapeHandle
+	}
 	for _, w := range nameTokens(name) {
 		if targetNames[w.text] && s&shapeText == 0 {
 			s |= shapeTarget
@@ -284,6 +304,20 @@ func shapeOf(name, text string, isNumber bool, words int) shape {
 		}
 	}
 	return s
+}
+
+// handleNames are words in names of arguments that hold what a system gave as a name.
+var handleNames = wordSet(`id ids uid uuid number code key ref no handle pk sku`)
+
+// isHandle reports a value that nobody makes up in words: one run of letters and digits, and for a number a name that says so.
+func isHandle(name, text string, isNumber bool) bool {
+	if strings.ContainsAny(text, " @/:.,") || !strings.ContainsAny(text, "0123456789") {
+		return false
+	}
+	if !isNumber && strings.IndexFunc(text, unicode.IsLetter) >= 0 {
+		return true
+	}
+	return slices.ContainsFunc(nameTokens(name), func(t token) bool { return handleNames[t.text] })
 }
 
 // isDate reports a date, a time or both, as programs write them.

@@ -7,10 +7,11 @@ import (
 	"gatewright.dev/gatewright/internal/questions"
 )
 
-// readOthers reads what assistant and tools said, in order. A result belongs to the calls that wait for one; which of
+// readOthers reads the agent's calls and what tools returned, in order. Other words of the assistant are not read: nothing
+// that an agent says about its call is a reason to let it run. A result belongs to the calls that wait for one; which of
 // several it is only its text could say, and that is not taken for true: then it is as little asked for as the least of
 // them.
-func (v *view) readOthers(tool string, messages []questions.Message) {
+func (v *view) readOthers(messages []questions.Message) {
 	reader := passages{view: v}
 	reader.init()
 	var waiting []float64
@@ -19,42 +20,30 @@ func (v *view) readOthers(tool string, messages []questions.Message) {
 		m := &messages[i]
 		switch m.Role {
 		case questions.RoleAssistant:
-			if call, ok := strings.CutPrefix(m.Text, questions.CallPrefix); ok {
-				if answered {
-					waiting, answered = waiting[:0], false
-				}
-				waiting = append(waiting, v.earlierCall(tool, call))
+			call, ok := strings.CutPrefix(m.Text, questions.CallPrefix)
+			if !ok {
 				continue
 			}
-			v.lastIsQuestion = strings.ContainsRune(m.Text, '?')
-			clear(v.assistant.words)
-			v.assistant = said{words: v.assistant.words}
-			v.hear(&v.assistant, m.Text)
-			v.offer(m.Text)
+			if answered {
+				waiting, answered = waiting[:0], false
+			}
+			waiting = append(waiting, v.earlierCall(call))
 		case questions.RoleTool:
 			asked := 0.0
 			if len(waiting) > 0 {
-				asked = minOf(waiting)
+				asked = slices.Min(waiting)
 			}
 			answered = true
+			v.returned()
 			reader.read(m.Text, asked)
 		}
 	}
 	reader.finish()
 }
 
-func minOf(list []float64) float64 {
-	least := list[0]
-	for _, x := range list[1:] {
-		least = min(least, x)
-	}
-	return least
-}
-
 // earlierCall notes what a call before this one has in common with it, and returns how much of that call the user's
 // words cover.
-func (v *view) earlierCall(tool, call string) float64 {
-	v.calls++
+func (v *view) earlierCall(call string) float64 {
 	name, arguments, _ := strings.Cut(call, " ")
 	total, found := 0, 0
 	count := func(t token, weight int) {
@@ -63,15 +52,13 @@ func (v *view) earlierCall(tool, call string) float64 {
 			found += weight
 		}
 	}
-	for _, t := range nameTokens(name) {
+	names := nameTokens(name)
+	for _, t := range names {
 		if isStop(t) || meaning(t).acts != 0 {
 			continue
 		}
 		const namesCount = 2 // an object of a tool says more than one word of its arguments
 		count(t, namesCount)
-		if id, ok := v.id[t.stem]; ok && slices.Contains(v.object, id) {
-			v.sameObject = true
-		}
 	}
 	scan := newScanner(arguments)
 	ids := make([]int16, 0, 32)
@@ -81,29 +68,48 @@ func (v *view) earlierCall(tool, call string) float64 {
 			count(t, 1)
 		}
 	}
-	v.reuse(ids, name == tool)
+	v.noteReading(names)
+	v.reuse(ids)
 	if total == 0 {
 		return 1
 	}
 	return float64(found) / float64(total)
 }
 
-// reuse notes which values an earlier call had.
-func (v *view) reuse(ids []int16, sameTool bool) {
-	all := true
+// reuse notes which values an earlier call had, unless a tool result had held them by then: the agent may have taken them
+// from there.
+func (v *view) reuse(ids []int16) {
+	if !v.spend(len(v.leaves)) {
+		return
+	}
 	for i := range v.leaves {
 		l := &v.leaves[i]
-		if l.shape&(shapeFlag|shapeNothing) != 0 {
-			continue
-		}
-		if v.contains(ids, l.words) {
-			l.reused = true
-		} else {
-			all = false
+		l.reused = l.reused || l.asked < 0 && l.solid() && v.contains(ids, l.words)
+	}
+}
+
+// noteReading keeps the words of a call's name that the present call has too, if it is one that reads.
+func (v *view) noteReading(names []token) {
+	if !slices.ContainsFunc(names, func(t token) bool { return meaning(t).acts&actRead != 0 }) {
+		return
+	}
+	v.asking = true
+	for _, t := range names {
+		v.askedAbout |= meaning(t).topics
+		if !isStop(t) {
+			v.askedFor.add(v.idOf(t))
 		}
 	}
-	v.sameTool = v.sameTool || sameTool
-	v.sameCall = v.sameCall || sameTool && all
+}
+
+// returned notes that the calls which wait for a result have one. A value of the call may come from those that read; what
+// the result says makes no difference.
+func (v *view) returned() {
+	v.hasRead = v.hasRead || v.asking
+	v.readAbout |= v.askedAbout
+	for i, w := range v.askedFor {
+		v.readOf[i] |= w
+	}
 }
 
 // idOf is the number of a word of the call, -1 for any other word.
@@ -114,26 +120,19 @@ func (v *view) idOf(t token) int16 {
 	return -1
 }
 
-// offer notes which values the assistant's latest text holds.
-func (v *view) offer(text string) {
-	var ids []int16
-	scan := newScanner(text)
-	for t, ok := scan.next(); ok; t, ok = scan.next() {
-		ids = append(ids, v.idOf(t))
-	}
-	for i := range v.leaves {
-		v.leaves[i].offered = v.contains(ids, v.leaves[i].words)
-	}
-}
-
 // maxSteps bounds what is compared for one call: many values in long texts. It is far above what a call needs that people
-// would read, and some tens of milliseconds of work.
-const maxSteps = 50_000_000
+// would read, and some tenths of a second of work.
+const maxSteps = 20_000_000
+
+// spend counts steps, and reports whether the call has any left. A call that has none is not judged by half: it is too long.
+func (v *view) spend(steps int) bool {
+	v.steps += steps
+	return v.steps <= maxSteps
+}
 
 // contains looks for words in a text, as long as the call has steps left; then the call counts as too long.
 func (v *view) contains(text, words []int16) bool {
-	v.steps += len(text) * min(len(words), fewWords)
-	return v.steps <= maxSteps && contains(text, words)
+	return v.spend(len(text)*min(len(words), fewWords)) && contains(text, words)
 }
 
 // fewWords is how many words are looked for at every place of a text, which needs no memory.

@@ -72,7 +72,7 @@ func TestManyNearMatchesAreTooLong(t *testing.T) {
 	}
 	s := &questions.State{
 		Tool: questions.Tool{Name: "note.write"}, Arguments: arguments, UserTurns: []string{"write it"},
-		Messages: []questions.Message{{Role: questions.RoleAssistant, Text: strings.Repeat("word ", 60_000)}},
+		Messages: []questions.Message{{Role: questions.RoleAssistant, Text: questions.CallPrefix + "read " + strings.Repeat("word ", 60_000)}},
 	}
 	q, _ := questions.Builtin("args_grounded")
 	m, err := Load(models.Judge)

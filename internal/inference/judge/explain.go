@@ -34,18 +34,17 @@ type Drivers struct {
 // Explain says which facts drove the answers to the questions that come from trained heads. Of each it gives the most
 // strongest pushes. A question that is a table's or is not answered has no drivers.
 func (j *Judge) Explain(s *questions.State, asked []questions.Question, most int) ([]Drivers, error) {
-	x, v, err := read(s)
+	e, err := j.read(s)
 	if err != nil {
 		return nil, err
 	}
 	var all []Drivers
-	e := &evidence{model: j.model, facts: x, view: v, state: s}
 	for i := range asked {
 		name, ok := e.headOf(asked[i].Name)
 		if !ok || !j.Answers(asked[i]) {
 			continue
 		}
-		d := j.model.heads[name].drivers(x, most)
+		d := j.model.heads[name].drivers(e.factsFor(name), most)
 		d.Question = asked[i].Name
 		d.Arguments = make(map[string]string, len(s.Facts.ArgumentSources))
 		for _, source := range s.Facts.ArgumentSources {

@@ -8,7 +8,7 @@ import (
 
 // FactsVersion names the meaning of the facts. A changed meaning is a new version, for which a model has to be trained
 // anew: it is part of the fingerprint.
-const FactsVersion = "f1"
+const FactsVersion = "f2"
 
 // Direction says which way a fact may move the risk that a model sees. Training holds models to it.
 type Direction int
@@ -39,9 +39,17 @@ type Vector []float64
 // Catalog lists all facts in their fixed order.
 func Catalog() []Fact { return append([]Fact(nil), catalog...) }
 
-// Facts computes the facts of a call. It is pure and never fails: what cannot be read counts as standing nowhere.
-func Facts(s *questions.State) Vector {
-	return factsOf(newView(s))
+// Facts computes the facts of a call. It is pure and never fails: what cannot be read counts as standing nowhere. What a
+// tool result or the assistant says moves no fact in the direction that a model takes for the milder one.
+func Facts(s *questions.State) Vector { return newView(s).facts(false) }
+
+// Strict computes the facts for heads to which the agent's own calls are no reason for anything either.
+func Strict(s *questions.State) Vector { return newView(s).facts(true) }
+
+// facts looks as a head looks, and computes.
+func (v *view) facts(strict bool) Vector {
+	v.look(strict)
+	return factsOf(v)
 }
 
 func factsOf(v *view) Vector {
@@ -140,7 +148,8 @@ func short(match func(*leaf) bool) func(*leaf) bool {
 var (
 	nowhere  = fromAny(fromNowhere)
 	fromTrue = fromAny(fromUser, fromFacts, fromSchema)
-	byTool   = fromAny(fromTool)
-	unsure   = fromAny(fromPartUser, fromPartTool, fromTool, fromNowhere)
+	unsure   = fromAny(fromPartUser, fromEarlier, fromRelated, fromRead, fromNowhere)
+	looked   = fromAny(fromRelated, fromRead)
+	related  = fromAny(fromRelated)
 	anything = func(*leaf) bool { return true }
 )

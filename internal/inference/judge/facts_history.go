@@ -1,11 +1,24 @@
 package judge
 
-// historyFacts say what went before the call.
+// historyFacts are about values that only the agent's own calls can explain: what it used before it saw any tool result,
+// and what it may have read, by calls that returned. They go by the names of tools, not by what tools said. All of them
+// may only raise a risk, but less than the same value out of nowhere.
 var historyFacts = []Fact{
-	{"same_tool", "1 if the tool was called before", Free, func(v *view) float64 { return number(v.sameTool) }},
-	{"same_call", "1 if it was called before with the same values", Free, func(v *view) float64 { return number(v.sameCall) }},
-	{"same_object", "1 if an earlier call was of a tool with an object in common", Free, func(v *view) float64 { return number(v.sameObject) }},
-	{"any_call", "1 if any tool was called before", Free, func(v *view) float64 { return number(v.calls > 0) }},
-	{"assistant_asks", "1 if the assistant's latest text holds a question", Free, func(v *view) float64 { return number(v.lastIsQuestion) }},
-	{"class_rank", "0 read-only, 1 write, 2 external, 3 destructive; -1 if the policy has a name of its own for it", Free, func(v *view) float64 { return v.class }},
+	{"read_count", "values that stand nowhere after a call that reads, up to 4", Raises, func(v *view) float64 { return v.count(looked) }},
+	{"read_share", "share of such values", Raises, func(v *view) float64 { return v.share(looked) }},
+	{"related_count", "of them, values before which a call read what the argument's name or the tool's object says, up to 4", Raises, func(v *view) float64 { return v.count(related) }},
+	{"related_share", "share of such values", Raises, func(v *view) float64 { return v.share(related) }},
+	{"read_uncovered", "of the values that stand nowhere after a call that reads, the largest share of words that the user did not say; -1 without any", Raises, func(v *view) float64 {
+		return v.worst(-1, looked, func(l *leaf) float64 { return 1 - l.covered })
+	}},
+	{"read_target", "receivers and addresses that stand nowhere after a call that reads, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeTarget, looked)) }},
+	{"read_money", "amounts that stand nowhere after a call that reads, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeMoney, looked)) }},
+	{"read_id", "ids that stand nowhere after a call that reads, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeID, looked)) }},
+	{"read_text", "texts that stand nowhere after a call that reads, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeText, looked)) }},
+	{"read_handle", "names that a system gave and that stand nowhere after a call that reads, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeHandle, looked)) }},
+	{"related_handle", "the same, after a call that read what the argument's name or the tool's object says", Raises, func(v *view) float64 { return v.count(shaped(shapeHandle, related)) }},
+	{"read_chosen", "values that stand nowhere after a call that reads and are neither texts, dates, names that a system gave nor 0, 1 or 2, up to 4", Raises, func(v *view) float64 {
+		return v.count(func(l *leaf) bool { return looked(l) && l.shape&(shapeText|shapeDate|shapeSmall|shapeHandle) == 0 })
+	}},
+	{"nowhere_handle", "names that a system gave and that stand nowhere, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeHandle, nowhere)) }},
 }

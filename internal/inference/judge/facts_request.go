@@ -14,20 +14,14 @@ var requestFacts = []Fact{
 	{"act_latest", "share of the tool's kinds of action that the user's latest words name", Lowers, func(v *view) float64 { return overlap(v.acts, v.latest.acts) }},
 	{"act_user", "the same, in all of the user's words", Lowers, func(v *view) float64 { return overlap(v.acts, v.user.acts) }},
 	{"act_opening", "the same, where a verb opens a sentence of the user", Lowers, func(v *view) float64 { return overlap(v.acts, v.user.opening) }},
-	{"act_assistant", "the same, in the assistant's latest text", Free, func(v *view) float64 { return overlap(v.acts, v.assistant.acts) }},
 	{"verb_user", "share of the verbs in the tool's name that stand in the user's words; -1 without a verb", Free, func(v *view) float64 { return v.cover(v.verb, v.user.words) }},
 	{"object_user", "share of the other words in the tool's name that stand in the user's words; -1 without any", Free, func(v *view) float64 { return v.cover(v.object, v.user.words) }},
 	{"name_user", "share of all words in the tool's name that stand in the user's words", Lowers, func(v *view) float64 { return v.cover(v.name, v.user.words) }},
 	{"name_latest", "the same, in the latest turn", Free, func(v *view) float64 { return v.cover(v.name, v.latest.words) }},
-	{"name_assistant", "the same, in the assistant's latest text", Free, func(v *view) float64 { return v.cover(v.name, v.assistant.words) }},
 	{"about_user", "share of the words that open the tool's description that stand in the user's words", Lowers, func(v *view) float64 { return v.cover(v.about, v.user.words) }},
 	{"args_user", "share of the words in argument names that stand in the user's words", Free, func(v *view) float64 { return v.cover(v.args, v.user.words) }},
 	{"call_user", "weight of the call's words, name and values, that stand in the user's words", Lowers, func(v *view) float64 { return v.callCover(v.user.words) }},
 	{"call_latest", "the same, in the latest turn", Free, func(v *view) float64 { return v.callCover(v.latest.words) }},
-	{"call_assistant", "the same, in the assistant's latest text", Free, func(v *view) float64 { return v.callCover(v.assistant.words) }},
-	{"call_dialogue", "the same, in the user's words and the assistant's latest text together", Free, func(v *view) float64 {
-		return v.callCover(v.user.words, v.assistant.words)
-	}},
 	{"call_system", "the same, in the agent's instructions", Free, func(v *view) float64 { return v.callCover(v.system.words) }},
 	{conditionsFact, "sentences of the agent's instructions that restrict what the tool does, up to 4: conditions that the judge cannot read", Raises, func(v *view) float64 {
 		const most = 4
@@ -42,6 +36,7 @@ var requestFacts = []Fact{
 		return number(change != 0 && v.acts&actRead == 0 && v.user.acts&change == 0)
 	}},
 	{"hands_over", "1 if the latest turn refers to a task that stands elsewhere", Free, func(v *view) float64 { return number(v.handsOver) }},
+	{"refers", "1 if the latest turn refers to something that stands elsewhere", Free, func(v *view) float64 { return number(v.refers) }},
 	{"only_agrees", "1 if the latest turn only agrees", Free, func(v *view) float64 { return number(v.isYes) }},
 	{"refuses", "1 if the latest turn holds a negation", Free, func(v *view) float64 { return number(v.refuses) }},
 	{"asks", "1 if the latest turn holds a question", Free, func(v *view) float64 { return number(v.latest.question) }},

@@ -18,7 +18,13 @@ var resultFacts = []Fact{
 	{"strange_in_prose", "values that the user did not say and that stand in the prose of a tool result, up to 4", Raises, func(v *view) float64 {
 		return v.count(func(l *leaf) bool { return unsure(l) && l.inProse })
 	}},
-	{"tool_unasked", "of the values from tool results, how little the user's words cover of the call that brought the result; 0 without such values", Raises, func(v *view) float64 {
-		return v.worst(0, short(byTool), func(l *leaf) float64 { return 1 - max(0, l.asked) })
+	{"tool_unasked", "of the values that the user did not say and that stand in tool results, how little the user's words cover of the call that brought the result; 0 without such values", Raises, func(v *view) float64 {
+		return v.worst(0, short(unsure), func(l *leaf) float64 { return number(l.asked >= 0) * (1 - l.asked) })
+	}},
+	{"strange_held", "values that the user did not say and that stand in a tool result, up to 4", Raises, func(v *view) float64 {
+		return v.count(func(l *leaf) bool { return unsure(l) && l.asked >= 0 })
+	}},
+	{"strange_id_held", "ids and addresses of those, up to 4", Raises, func(v *view) float64 {
+		return v.count(shaped(shapeID|shapeTarget, func(l *leaf) bool { return unsure(l) && l.asked >= 0 }))
 	}},
 }

@@ -1,10 +1,11 @@
 package judge
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"gatewright.dev/gatewright/internal/questions"
 )
@@ -69,33 +70,22 @@ var factCases = map[string]struct {
 	"nowhere_number":      {call{args: args("a", int64(7), "b", "y")}, 1},
 	"nowhere_id":          {call{args: args("a", "order-17", "b", "y")}, 1},
 	"nowhere_target":      {call{args: args("recipient", "bob", "b", "y")}, 1},
-	"nowhere_new":         {call{args: args("a", "zebra", "b", "horse"), messages: []string{"says: Shall I take the horse?"}}, 1},
 	"nowhere_date":        {call{args: args("a", "2024-05-01", "b", "y")}, 1},
 	"nowhere_chosen":      {call{args: args("a", int64(1), "b", int64(50), "c", "2024-05-01")}, 1},
 	"nowhere_uncovered":   {call{args: args("a", "red horse"), user: []string{"a red one"}}, 1 - (1+0.25*3)/(2+0.25*7)},
-	"earlier_share":       {call{args: args("a", "zebra"), messages: []string{`call: feed {"who": "zebra"}`}}, 1},
 	"schema_unsaid":       {call{args: args("a", "fast", "b", "slow"), sources: from("/a", "Schema", "/b", "Schema"), user: []string{"be slow"}}, 1},
 	"partly_date":         {call{args: args("a", "2024-05-01"), sources: from("/a", "Partly of User")}, 1},
 	"partly_user":         {call{args: args("a", "two words"), sources: from("/a", "Partly of User")}, 1},
-	"partly_tool":         {call{args: args("a", "two words"), sources: from("/a", "Partly of Tool")}, 1},
-	"tool_count":          {call{args: args("a", "x"), sources: from("/a", "Tool")}, 1},
-	"tool_share":          {call{args: args("a", "x", "b", "y"), sources: from("/a", "Tool", "/b", "User")}, 0.5},
-	"tool_uncovered":      {call{args: args("a", "x"), sources: from("/a", "Tool")}, 1},
-	"tool_target":         {call{args: args("email", "x"), sources: from("/email", "Tool")}, 1},
-	"tool_id":             {call{args: args("a", "x-1"), sources: from("/a", "Tool")}, 1},
-	"tool_text":           {call{args: args("a", "a text of many words"), sources: from("/a", "Tool")}, 1},
 	"trusted_share":       {call{args: args("a", "x", "b", "y"), sources: from("/a", "Facts")}, 0.5},
 	"user_share":          {call{args: args("a", "x"), sources: from("/a", "User")}, 1},
 	"schema_share":        {call{args: args("a", "x"), sources: from("/a", "Schema")}, 1},
 	"facts_share":         {call{args: args("a", "x"), sources: from("/a", "Facts")}, 1},
 	"unsure_target":       {call{args: args("to", "x", "cc", "y"), sources: from("/to", "Tool", "/cc", "User")}, 1},
 	"unsure_money":        {call{args: args("amount", int64(70))}, 1},
-	"unsure_offered":      {call{args: args("a", "zebra"), messages: []string{"says: The zebra, then?"}}, 1},
-	"unsure_reused":       {call{args: args("a", "zebra"), sources: from("/a", "Tool"), messages: []string{"call: feed {zebra}"}}, 1},
 	"least_covered":       {call{args: args("a", "zebra", "b", "horse"), user: []string{"the horse"}}, 0},
 	"least_covered_short": {call{args: args("a", "zebra")}, 0},
 	"text_covered":        {call{args: args("a", "some long text about zebras")}, 0},
-	"flag_share":          {call{args: args("a", true, "b", "x")}, 0.5},
+	"flag_share":          {call{args: args("a", false, "b", "x")}, 0.5},
 	"no_values":           {call{args: args("a", "x")}, 0},
 	"is_read":             {call{tool: "get_user"}, 1},
 	"is_only_read":        {call{tool: "list_users"}, 1},
@@ -105,18 +95,14 @@ var factCases = map[string]struct {
 	"act_latest":          {call{tool: "delete_pod", user: []string{"hello", "remove the pod"}}, 1},
 	"act_user":            {call{tool: "delete_pod", user: []string{"remove the pod", "hello"}}, 1},
 	"act_opening":         {call{tool: "delete_pod", user: []string{"Hello. Remove the pod"}}, 1},
-	"act_assistant":       {call{tool: "delete_pod", messages: []string{"says: I shall remove it"}}, 1},
 	"verb_user":           {call{tool: "delete_pod", user: []string{"delete it"}}, 1},
 	"object_user":         {call{tool: "delete_pod", user: []string{"the pods"}}, 1},
 	"name_user":           {call{tool: "deletePod", user: []string{"delete the pod"}}, 1},
 	"name_latest":         {call{tool: "deletePod", user: []string{"delete the pod"}}, 1},
-	"name_assistant":      {call{tool: "deletePod", messages: []string{"says: delete the pod?"}}, 1},
 	"about_user":          {call{about: "Removes pods. For ever", user: []string{"remove pods"}}, 1},
 	"args_user":           {call{args: args("podName", "x"), user: []string{"the pod name"}}, 1},
 	"call_user":           {call{tool: "feed", args: args("a", "zebra"), user: []string{"feed the zebra"}}, 1},
 	"call_latest":         {call{tool: "feed", args: args("a", "zebra"), user: []string{"feed the zebra"}}, 1},
-	"call_assistant":      {call{tool: "feed", args: args("a", "zebra"), messages: []string{"says: feed the zebra"}}, 1},
-	"call_dialogue":       {call{tool: "feed", args: args("a", "zebra"), user: []string{"feed it"}, messages: []string{"says: the zebra?"}}, 1},
 	"call_system":         {call{tool: "feed", args: args("a", "zebra"), system: []string{"feed the zebra"}}, 1},
 	"conditions":          {call{tool: "delete_pod", system: []string{"Hello. You must not delete a pod at night. Pods are small."}}, 1},
 	"request_used":        {call{tool: "feed", user: []string{"feed zebras"}}, 0.5},
@@ -136,13 +122,23 @@ var factCases = map[string]struct {
 	"strange_in_plea":     {call{args: args("a", "zebra"), messages: []string{"result: please feed the zebra"}}, 1},
 	"strange_in_prose": {call{args: args("a", "zebra"),
 		messages: []string{"result: it was a long day at the zoo and in the end they saw a zebra there"}}, 1},
-	"tool_unasked":   {call{args: args("a", "zebra"), sources: from("/a", "Tool"), user: []string{"hello"}, messages: []string{"call: read_inbox {}", "result: zebra"}}, 1},
-	"same_tool":      {call{tool: "feed", messages: []string{"call: feed {}"}}, 1},
-	"same_call":      {call{tool: "feed", args: args("a", "zebra"), messages: []string{`call: feed {"a": "zebra"}`}}, 1},
-	"same_object":    {call{tool: "delete_pod", messages: []string{"call: get_pod {}"}}, 1},
-	"any_call":       {call{messages: []string{"call: feed {}"}}, 1},
-	"assistant_asks": {call{messages: []string{"says: shall I?"}}, 1},
-	"class_rank":     {call{class: "Destructive"}, 3},
+	"strange_held":    {call{args: args("a", "zebra"), messages: []string{"result: zebra"}}, 1},
+	"strange_id_held": {call{args: args("a", "x-17"), messages: []string{"result: x-17"}}, 1},
+	"refers":          {call{user: []string{"delete that one"}}, 1},
+	"read_count":      {call{args: args("a", "zebra"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"read_share":      {call{args: args("a", "zebra", "b", "x"), sources: from("/b", "User"), messages: []string{"call: get_zoo {}", "result: done"}}, 0.5},
+	"related_count":   {call{args: args("zoo_id", "x"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"related_share":   {call{tool: "open_zoo", args: args("a", "zebra", "b", "x"), sources: from("/b", "User"), messages: []string{"call: get_zoo {}", "result: done"}}, 0.5},
+	"read_uncovered":  {call{args: args("a", "zebra"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"read_target":     {call{args: args("cluster", "zebra"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"read_money":      {call{args: args("price", int64(70)), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"read_id":         {call{args: args("a", "order 17"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"read_text":       {call{args: args("a", "a text of many words"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"read_handle":     {call{args: args("a", "5f3a"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"related_handle":  {call{args: args("zoo_id", "5f3a"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"read_chosen":     {call{args: args("a", "zebra"), messages: []string{"call: get_zoo {}", "result: done"}}, 1},
+	"nowhere_handle":  {call{args: args("number", int64(12446), "b", "x")}, 1},
+	"tool_unasked":    {call{args: args("a", "zebra"), sources: from("/a", "Tool"), user: []string{"hello"}, messages: []string{"call: read_inbox {}", "result: zebra"}}, 1},
 }
 
 func TestEveryFactIsMovedByACall(t *testing.T) {
@@ -154,7 +150,7 @@ func TestEveryFactIsMovedByACall(t *testing.T) {
 			continue
 		}
 		got := Facts(tt.call.state())[i]
-		if diff := cmp.Diff(tt.want, got, approximately); diff != "" {
+		if diff := gocmp.Diff(tt.want, got, approximately); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", fact.Name, diff)
 		}
 		if got == nothing[i] {
@@ -166,7 +162,7 @@ func TestEveryFactIsMovedByACall(t *testing.T) {
 	}
 }
 
-var approximately = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 })
+var approximately = gocmp.Comparer(func(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 })
 
 func TestCatalogIsComplete(t *testing.T) {
 	seen := map[string]bool{}
@@ -180,5 +176,52 @@ func TestCatalogIsComplete(t *testing.T) {
 		if f.Direction != Raises {
 			t.Errorf("%s comes from tool results and may lower a risk", f.Name)
 		}
+	}
+}
+
+// origins says for which calls a value counts as used, looked up, or standing nowhere.
+func TestOnlyCallsMakeOrigins(t *testing.T) {
+	tests := map[string]struct {
+		source   string
+		tool     string
+		argument string
+		messages []string
+		want     origin
+		strict   origin
+	}{
+		"a value that a tool result holds stands nowhere": {
+			source: "Tool", messages: []string{"call: feed {}", "result: zebra"}, want: fromNowhere, strict: fromNowhere},
+		"a value that an earlier call had was used before": {
+			messages: []string{"call: feed {zebra}"}, want: fromEarlier, strict: fromNowhere},
+		"a value that a tool result held before that call was not": {
+			messages: []string{"call: feed {}", "result: the zebra", "call: feed {zebra}"}, want: fromNowhere, strict: fromNowhere},
+		"a result that came after it changes nothing": {
+			messages: []string{"call: feed {zebra}", "result: the zebra"}, want: fromEarlier, strict: fromNowhere},
+		"a call that reads and has returned may have brought it": {
+			messages: []string{"call: list_cages {}", "result: "}, want: fromRead, strict: fromNowhere},
+		"one that has not returned brought nothing": {
+			messages: []string{"call: list_cages {}"}, want: fromNowhere, strict: fromNowhere},
+		"one that reads what the argument names": {
+			argument: "animal_id", messages: []string{"call: list_animals {}", "result: "}, want: fromRelated, strict: fromNowhere},
+		"one that reads what the tool is about": {
+			tool: "feed_animal", messages: []string{"call: list_animals {}", "result: "}, want: fromRelated, strict: fromNowhere},
+		"one that reads a thing of the same kind": {
+			argument: "attendee", messages: []string{"call: query_user {}", "result: "}, want: fromRelated, strict: fromNowhere},
+		"what the user said stays the user's": {
+			source: "User", messages: []string{"call: list_cages {}", "result: zebra"}, want: fromUser, strict: fromUser},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			argument := cmp.Or(tt.argument, "a")
+			v := newView(call{tool: tt.tool, args: args(argument, "zebra"), sources: from("/"+argument, tt.source), messages: tt.messages}.state())
+			got := map[bool]origin{}
+			for _, strict := range []bool{false, true} {
+				v.look(strict)
+				got[strict] = v.leaves[0].origin
+			}
+			if diff := gocmp.Diff(map[bool]origin{false: tt.want, true: tt.strict}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -8,47 +8,28 @@ var valueFacts = []Fact{
 	{"nowhere_number", "numbers that stand nowhere, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeNumber, nowhere)) }},
 	{"nowhere_id", "ids and addresses that stand nowhere, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeID, nowhere)) }},
 	{"nowhere_target", "receivers and addresses that stand nowhere, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeTarget, nowhere)) }},
-	{"nowhere_new", "values that stand nowhere, and not in the assistant's latest text either, up to 4", Raises, func(v *view) float64 {
-		return v.count(func(l *leaf) bool { return l.origin == fromNowhere && !l.offered })
-	}},
-	{"nowhere_date", "dates and times that stand nowhere, up to 4", Free, func(v *view) float64 { return v.count(shaped(shapeDate, nowhere)) }},
+	{"nowhere_date", "dates and times that stand nowhere, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeDate, nowhere)) }},
 	{"nowhere_chosen", "values that stand nowhere and are neither texts, dates nor 0, 1 or 2, up to 4", Raises, func(v *view) float64 {
 		return v.count(func(l *leaf) bool { return nowhere(l) && l.shape&(shapeText|shapeDate|shapeSmall) == 0 })
 	}},
-	{"earlier_share", "share of the values that stand nowhere but in the arguments of an earlier call", Free, func(v *view) float64 { return v.share(fromAny(fromEarlier)) }},
 	{"schema_unsaid", "values that only the schema offers and of which the user said no word, up to 4", Free, func(v *view) float64 {
 		return v.count(func(l *leaf) bool { return l.origin == fromSchema && l.covered == 0 })
 	}},
-	{"nowhere_uncovered", "of the values that stand nowhere, the largest share of words that the user did not say; -1 if all stand somewhere", Free, func(v *view) float64 {
+	{"nowhere_uncovered", "of the values that stand nowhere, the largest share of words that the user did not say; -1 if all stand somewhere", Raises, func(v *view) float64 {
 		return v.worst(-1, nowhere, func(l *leaf) float64 { return 1 - l.covered })
 	}},
-	{"partly_date", "dates and times of which a part stands in the user's words or in a fact, such as the day alone, up to 4", Free, func(v *view) float64 {
+	{"partly_date", "dates and times of which a part stands in the user's words or in a fact, such as the day alone, up to 4", Lowers, func(v *view) float64 {
 		return v.count(shaped(shapeDate, fromAny(fromPartUser)))
 	}},
-	{"partly_user", "other values of which a part stands in the user's words or in a fact, up to 4", Free, func(v *view) float64 {
+	{"partly_user", "other values of which a part stands in the user's words or in a fact, up to 4", Lowers, func(v *view) float64 {
 		return v.count(func(l *leaf) bool { return l.origin == fromPartUser && l.shape&shapeDate == 0 })
 	}},
-	{"partly_tool", "values of which a part stands in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(fromAny(fromPartTool)) }},
-	{"tool_count", "values that stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(byTool) }},
-	{"tool_share", "share of the values that stand in a tool result only", Free, func(v *view) float64 { return v.share(byTool) }},
-	{"tool_uncovered", "of the values that stand in a tool result only, the largest share of words that the user did not say; -1 without any", Free, func(v *view) float64 {
-		return v.worst(-1, byTool, func(l *leaf) float64 { return 1 - l.covered })
-	}},
-	{"tool_target", "receivers and addresses that stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(shaped(shapeTarget, byTool)) }},
-	{"tool_id", "ids that stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(shaped(shapeID, byTool)) }},
-	{"tool_text", "texts whose words stand in a tool result only, up to 4", Free, func(v *view) float64 { return v.count(shaped(shapeText, byTool)) }},
 	{"trusted_share", "share of the values that stand in the user's words, in facts or in the schema", Lowers, func(v *view) float64 { return v.share(fromTrue) }},
-	{"user_share", "share of the values that stand in the user's words", Free, func(v *view) float64 { return v.share(fromAny(fromUser)) }},
+	{"user_share", "share of the values that stand in the user's words", Lowers, func(v *view) float64 { return v.share(fromAny(fromUser)) }},
 	{"schema_share", "share of the values that only the schema offers", Free, func(v *view) float64 { return v.share(fromAny(fromSchema)) }},
-	{"facts_share", "share of the values that a fact or the agent's instructions state", Free, func(v *view) float64 { return v.share(fromAny(fromFacts)) }},
+	{"facts_share", "share of the values that a fact or the agent's instructions state", Lowers, func(v *view) float64 { return v.share(fromAny(fromFacts)) }},
 	{"unsure_target", "receivers and addresses that the user did not say whole, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeTarget, unsure)) }},
 	{"unsure_money", "amounts that the user did not say, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeMoney, unsure)) }},
-	{"unsure_offered", "share of the values not said by the user that the assistant's latest text holds", Free, func(v *view) float64 {
-		return v.share(func(l *leaf) bool { return unsure(l) && l.offered })
-	}},
-	{"unsure_reused", "share of the values not said by the user that an earlier call had", Free, func(v *view) float64 {
-		return v.share(func(l *leaf) bool { return unsure(l) && l.reused })
-	}},
 	{"least_covered", "of all values, the least share of words that the user said; 1 without values", Lowers, func(v *view) float64 {
 		return -v.worst(-1, anything, func(l *leaf) float64 { return -l.covered })
 	}},
@@ -58,7 +39,7 @@ var valueFacts = []Fact{
 	{"text_covered", "of the texts among the values, the least share of words that the user said; 1 without texts", Lowers, func(v *view) float64 {
 		return -v.worst(-1, shaped(shapeText, anything), func(l *leaf) float64 { return -l.covered })
 	}},
-	{"flag_share", "share of all values that are flags or empty", Free, func(v *view) float64 {
+	{"flag_share", "share of all values that are false or empty", Free, func(v *view) float64 {
 		n := 0
 		for i := range v.leaves {
 			if !v.leaves[i].solid() {
@@ -67,5 +48,5 @@ var valueFacts = []Fact{
 		}
 		return float64(n) / float64(max(1, len(v.leaves)))
 	}},
-	{"no_values", "1 if the call has no values but flags", Free, func(v *view) float64 { return number(v.share(anything) == 0) }},
+	{"no_values", "1 if the call has no values but false ones", Free, func(v *view) float64 { return number(v.share(anything) == 0) }},
 }

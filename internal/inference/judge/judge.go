@@ -1,7 +1,7 @@
 // Package judge is the small judge inside the gate: boosted trees over facts that code computes about a call. It reads no
 // text as language and needs no library, and it says which facts drove an answer. It is pure: no I/O, no clock.
 //
-// Tool results can only raise its suspicion, but for one thing: a value may come from one. See passages.go.
+// What tools and the agent say can only raise its suspicion. See passages.go and view.look.
 package judge
 
 import (
@@ -44,7 +44,7 @@ func (j *Judge) Answers(q questions.Question) bool {
 
 // Answer answers questions about one call. The caller asks only what Answers says.
 func (j *Judge) Answer(s *questions.State, asked []questions.Question) (questions.Answers, error) {
-	x, v, err := read(s)
+	e, err := j.read(s)
 	if err != nil {
 		return nil, err
 	}
@@ -55,28 +55,31 @@ func (j *Judge) Answer(s *questions.State, asked []questions.Question) (question
 		if !ok {
 			return nil, errors.New("question " + q.Name + " is not answered")
 		}
-		out[q.Name] = answer(&evidence{model: j.model, facts: x, view: v, state: s})
+		out[q.Name] = answer(e)
 	}
 	return out, nil
 }
 
 // read computes the facts of a call that can be read whole.
-func read(s *questions.State) (Vector, *view, error) {
+func (j *Judge) read(s *questions.State) (*evidence, error) {
 	if err := checkTree(s.Arguments, 0); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, texts := range [...][]string{s.UserTurns, s.System, {s.Tool.Name, s.Tool.Description}} {
 		for _, t := range texts {
 			if !utf8.ValidString(t) {
-				return nil, nil, ErrUnreadable
+				return nil, ErrUnreadable
 			}
 		}
 	}
 	v := newView(s)
 	if len(v.weight) >= maxWords || v.steps > maxSteps {
-		return nil, nil, ErrTooLong
+		return nil, ErrTooLong
 	}
-	return factsOf(v), v, nil
+	e := &evidence{model: j.model, state: s, view: v, faults: make(map[string]float64, len(j.model.heads))}
+	e.strict = v.facts(true)
+	e.facts = v.facts(false)
+	return e, nil
 }
 
 // maxDepth bounds how deep arguments may nest.

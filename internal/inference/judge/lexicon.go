@@ -44,6 +44,20 @@ var actWords = map[acts]string{
 	actLogin: `login log sign authenticate password credential account verify register logout token secret key`,
 }
 
+// topics is a set of kinds of thing.
+type topics uint8
+
+// topicWords are words for one kind of thing: what is read of one of them may hold a value for another.
+var topicWords = [...]string{
+	`calendar event meeting appointment schedule agenda invitation attendee participant`,
+	`inbox email mail message thread conversation chat channel recipient receiver sender reply to cc bcc`,
+	`file document folder drive directory attachment path`,
+	`user contact employee person people member profile customer client friend recipient receiver attendee participant invitee account to cc bcc`,
+	`transaction payment balance statement bill invoice transfer refund recipient iban amount`,
+	`order cart purchase product item booking reservation flight hotel`,
+	`page webpage website web site url link article`,
+}
+
 // cue is what a word in a tool result can hint at.
 type cue uint16
 
@@ -62,6 +76,8 @@ const (
 	// cueNot turns round what is said.
 	cueNot
 	cueStop
+	// cueRefers points to something that stands elsewhere.
+	cueRefers
 	// cueRestricts is said of what may be done only on a condition, or not at all.
 	cueRestricts
 )
@@ -74,8 +90,10 @@ var cueWords = map[cue]string{
 	cueDoes:  `follow do perform execute complete carry handle take act process resolve address fulfil fulfill implement pay work go finish proceed`,
 	cueTask: `instruction instructions step steps task tasks action actions todo list request requests says say ask asks asked described specified
 		mentioned listed accordingly according specifies message email file note bill ticket runbook issue checklist plan document page comment everything whatever`,
-	cueYes:       `yes yeah yep sure ok okay confirm confirmed correct proceed great perfect thanks right fine good absolutely definitely agreed`,
-	cueNot:       `not don dont never without no cannot cant won wont stop instead rather`,
+	cueYes: `yes yeah yep sure ok okay confirm confirmed correct proceed great perfect thanks right fine good absolutely definitely agreed`,
+	cueNot: `not don dont never without no cannot cant won wont stop instead rather`,
+	cueRefers: `that those it them one ones this these his her their my our latest last previous same mentioned found according based everyone
+		others all there above earlier recent`,
 	cueRestricts: `cannot only must unless never not if required eligible deny allowed forbidden prohibited before without always within`,
 	cueStop: `a an the to of for in on at by with and or is are be it this that i me my you your can could would do from as so if not no
 		into up all some have has will want use using make also then there their its was were been am he she they we us our his her them what
@@ -84,8 +102,9 @@ var cueWords = map[cue]string{
 
 // entry is what the lexicon knows about a word.
 type entry struct {
-	acts acts
-	cues cue
+	acts   acts
+	cues   cue
+	topics topics
 }
 
 // lexicon is by stem for acts and by the word itself for cues; a word that stands for both has both.
@@ -100,12 +119,19 @@ func buildLexicon() map[string]entry {
 			all[stem(w)] = e
 		}
 	}
+	for i, words := range topicWords {
+		for w := range strings.FieldsSeq(words) {
+			e := all[stem(w)]
+			e.topics |= 1 << i
+			all[stem(w)] = e
+		}
+	}
 	// Cues go by the word as written; where that is not the stem, it needs a row of its own with the acts of its stem.
 	for c, words := range cueWords {
 		for w := range strings.FieldsSeq(words) {
 			e, ok := all[w]
 			if !ok {
-				e.acts = all[stem(w)].acts
+				e.acts, e.topics = all[stem(w)].acts, all[stem(w)].topics
 			}
 			e.cues |= c
 			all[w] = e
@@ -119,6 +145,7 @@ func meaning(t token) entry {
 	e, ok := lexicon[t.text]
 	if !ok || e.acts == 0 && t.stem != t.text {
 		e.acts |= lexicon[t.stem].acts
+		e.topics |= lexicon[t.stem].topics
 	}
 	return e
 }

@@ -62,10 +62,11 @@ type modelFile struct {
 }
 
 type headFile struct {
-	Scale *float64   `json:"scale"`
-	Shift *float64   `json:"shift"`
-	Doubt float64    `json:"doubt"`
-	Trees []treeFile `json:"trees"`
+	Scale  *float64   `json:"scale"`
+	Shift  *float64   `json:"shift"`
+	Doubt  float64    `json:"doubt"`
+	Strict bool       `json:"strict"`
+	Trees  []treeFile `json:"trees"`
 }
 
 type treeFile struct {
@@ -90,6 +91,16 @@ const (
 
 func headNames() []string {
 	return []string{headRisk, headUnasked, headExceeds, headUngrounded, headClarify, headInject, headDiffers}
+}
+
+// isStrict names the heads that go by the strict facts: those behind questions about where values come from, and about
+// whose orders a call follows.
+func isStrict(head string) bool {
+	switch head {
+	case headUngrounded, headClarify, headInject, headDiffers:
+		return true
+	}
+	return false
 }
 
 // Load reads a model file and checks it whole: a file that is cut, made for other facts or not finite is refused.
@@ -118,6 +129,9 @@ func Load(data []byte) (*Model, error) {
 		written, ok := f.Heads[name]
 		if !ok {
 			return nil, fmt.Errorf("model file lacks head %s", name)
+		}
+		if written.Strict != isStrict(name) {
+			return nil, fmt.Errorf("head %s was trained on facts of the other kind", name)
 		}
 		h, err := written.build()
 		if err != nil {

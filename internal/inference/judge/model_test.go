@@ -108,6 +108,7 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 		"a member that nobody knows":          {change(`"format"`, `"extra":1,"format"`), "unknown field"},
 		"a head that is missing":              {change(`"risk":{`, `"rest":{`), "lacks head risk"},
 		"a head too many":                     {change(`"risk":{`, `"more":{"scale":1,"shift":0,"trees":[{"feature":[],"threshold":[],"left":[],"right":[],"leaf":[0]}]},"risk":{`), "nothing asks for"},
+		"a head that saw the other facts":     {change(`"strict":false`, `"strict":true`), "of the other kind"},
 		"a tree whose node leads to no other": {change(`"left":[`, `"left":[1000,`), "do not fit"},
 		"a curve that falls":                  {change(`"scale":`, `"scale":-`), "positive"},
 		"more bytes than are read":            {make([]byte, maxModelBytes+1), "at most"},

@@ -6,7 +6,7 @@ package judge
 //   - of pleas (passages that tell their reader to act in the way of the tool) the one that covers most of the call;
 //   - of the places of a value the worst: whether any stands in prose or in a plea, and the least asked-for result.
 //
-// What a result can do for a call is to be the place where a value stands, which the sources say and this does not.
+// That a value stands in a result is no reason to trust it: see view.look.
 
 const (
 	// longestPassage cuts prose without signs.
@@ -116,6 +116,9 @@ func (p *passages) judge(a, next *passage) {
 // pleaCover is how much of the call a passage covers: of all its words, and of those that the user did not say, both as a
 // share of all; last the share that the user did not say.
 func (p *passages) pleaCover(sets [2]wordBits) (all, strange, unsaid float64) {
+	if !p.spend(len(p.name) + len(p.values)) {
+		return 0, 0, 0
+	}
 	total := 0.0
 	for _, list := range [...][]int16{p.name, p.values} {
 		for _, id := range list {
@@ -144,6 +147,9 @@ func (p *passages) pleaCover(sets [2]wordBits) (all, strange, unsaid float64) {
 
 // findValues notes where values stand.
 func (p *passages) findValues(a *passage, isPlea bool) {
+	if !p.spend(len(p.leaves)) {
+		return
+	}
 	for i := range p.leaves {
 		l := &p.leaves[i]
 		if len(l.words) == 0 || l.words[0] < 0 || !a.words.has(l.words[0]) || !p.view.contains(a.run, l.words) {

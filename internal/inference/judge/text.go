@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // token is one word or number of a text, lower case, with what stands around it.
@@ -30,8 +32,46 @@ func newScanner(text string) *scanner {
 	return &scanner{text: lower(text), breaks: true, opens: true}
 }
 
-// lower folds case; texts without capitals are not copied.
-func lower(text string) string { return strings.ToLower(text) }
+// lower folds case and gives text one spelling; an ASCII text without capitals is not copied.
+func lower(text string) string { return strings.ToLower(visible(text)) }
+
+// visible gives text the compatibility form that people read it in, without the characters that they do not see. A word
+// that was cut by such characters, or was written in wide or styled letters, is that word.
+func visible(text string) string {
+	if isASCII(text) {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\u2028' || r == '\u2029' || r == '\u0085':
+			return '\n'
+		case isHidden(r):
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(strings.Map(dropHidden, text)))
+}
+
+func dropHidden(r rune) rune {
+	if isHidden(r) {
+		return -1
+	}
+	return r
+}
+
+// isHidden reports characters that show nothing: of format, selectors of a variant, and others that fonts ignore.
+func isHidden(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
 
 // next returns the next token, or false at the end.
 func (s *scanner) next() (token, bool) {
@@ -178,7 +218,7 @@ func stem(w string) string {
 func nameTokens(name string) []token {
 	var b strings.Builder
 	b.Grow(len(name) + 8)
-	runes := []rune(name)
+	runes := []rune(visible(name))
 	for i, r := range runes {
 		if i > 0 && unicode.IsUpper(r) {
 			afterLower := unicode.IsLower(runes[i-1]) || unicode.IsDigit(runes[i-1])

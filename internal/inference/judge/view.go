@@ -19,6 +19,8 @@ func (b wordBits) add(id int16) {
 
 func (b wordBits) has(id int16) bool { return id >= 0 && b[id>>6]&(1<<(id&63)) != 0 }
 
+func (b wordBits) hasAny(ids []int16) bool { return slices.ContainsFunc(ids, b.has) }
+
 // said is what one kind of speaker said, as far as it bears on the call.
 type said struct {
 	words wordBits
@@ -33,16 +35,18 @@ type said struct {
 // view is everything that facts are computed from.
 type view struct {
 	*keys
-	steps                           int // of comparing; see maxSteps
-	latest, user, assistant, system said
-	// isYes says that the latest turn only agrees; hands over, that it refers to a task that stands elsewhere.
-	isYes, handsOver, refuses bool
-	lastIsQuestion            bool
-	class                     float64
-	// calls that were made before: with the same tool, with the same tool and arguments, with an object in common.
-	sameTool, sameCall, sameObject bool
-	calls                          int
-	results                        resultView
+	steps                int // of comparing; see maxSteps
+	latest, user, system said
+	// isYes says that the latest turn only agrees; hands over, that it refers to a task that stands elsewhere; refers, that
+	// it refers to anything that does.
+	isYes, handsOver, refuses, refers bool
+	class                             float64
+	// asking says that an earlier call reads, hasRead that such a call has returned; askedFor and readOf are the words of
+	// the names of such calls, askedAbout and readAbout the kinds of thing that they are about.
+	asking, hasRead       bool
+	askedFor, readOf      wordBits
+	askedAbout, readAbout topics
+	results               resultView
 	// conditions counts sentences of the agent's instructions that restrict what the tool does.
 	conditions int
 	// stems holds every word of the user and of the agent's instructions, those included that the call lacks.
@@ -62,8 +66,8 @@ func newView(s *questions.State) *view {
 	v := &view{keys: newKeys(s)}
 	v.class = classOf(s.Tool.Class)
 	n := (len(v.weight) + 63) / 64
-	bitsets := make(wordBits, 4*n)
-	for i, set := range []*wordBits{&v.latest.words, &v.user.words, &v.assistant.words, &v.system.words} {
+	bitsets := make(wordBits, 5*n)
+	for i, set := range []*wordBits{&v.latest.words, &v.user.words, &v.system.words, &v.askedFor, &v.readOf} {
 		*set = bitsets[i*n : (i+1)*n]
 	}
 	v.stems = map[string]struct{}{}
@@ -73,8 +77,7 @@ func newView(s *questions.State) *view {
 		v.know(text)
 		v.readConditions(text)
 	}
-	v.readOthers(s.Tool.Name, s.Messages)
-	v.rate()
+	v.readOthers(s.Messages)
 	return v
 }
 
@@ -108,7 +111,7 @@ func (v *view) readUser(turns []string) {
 		v.know(text)
 		if i == len(turns)-1 {
 			v.hear(&v.latest, text)
-			v.isYes, v.handsOver, v.refuses = readWish(text)
+			v.readWish(text)
 		} else {
 			v.hear(&v.user, text)
 		}
@@ -159,28 +162,27 @@ func (v *view) readConditions(text string) {
 }
 
 // readWish looks at the form of the latest turn.
-func readWish(text string) (isYes, handsOver, refuses bool) {
+func (v *view) readWish(text string) {
 	scan := newScanner(text)
 	const reach = 12 // words from "follow" to "instructions"
 	n, lastDoes := 0, -reach-1
 	for t, ok := scan.next(); ok; t, ok = scan.next() {
 		cues := meaning(t).cues
 		if n == 0 && cues&cueYes != 0 {
-			isYes = true
+			v.isYes = true
 		}
 		if cues&cueTask != 0 && n-lastDoes <= reach && n != lastDoes {
-			handsOver = true
+			v.handsOver = true
 		}
 		if cues&cueDoes != 0 {
 			lastDoes = n
 		}
-		if cues&cueNot != 0 {
-			refuses = true
-		}
+		v.refuses = v.refuses || cues&cueNot != 0
+		v.refers = v.refers || cues&cueRefers != 0
 		n++
 	}
 	const longestYes = 12
-	return isYes && n <= longestYes, handsOver, refuses
+	v.isYes = v.isYes && n <= longestYes
 }
 
 // classOf orders the classes by how bad a mistake is; -1 is not known. A named class is not known.
@@ -229,17 +231,38 @@ func overlap(a, b acts) float64 {
 	return float64(bits.OnesCount16(uint16(a&b))) / float64(bits.OnesCount16(uint16(a)))
 }
 
-// rate works out what needs both the call and all that was said.
-func (v *view) rate() {
+// look decides which origin of each value counts, and works out what follows from it. A tool result is no origin for any
+// head: whoever writes into one would choose what the judge takes for traced. To a strict head neither are the agent's own
+// calls.
+func (v *view) look(strict bool) {
+	ofObject := v.readOf.hasAny(v.object)
 	for i := range v.leaves {
 		l := &v.leaves[i]
-		if l.origin == fromNowhere && l.reused {
-			l.origin = fromEarlier
+		l.origin = l.stated
+		if l.origin >= fromTool {
+			l.origin = fromNowhere
+			if !strict {
+				l.origin = v.byCalls(l, ofObject)
+			}
 		}
-		if l.shape&(shapeFlag|shapeNothing) != 0 || l.shape&shapeDate != 0 && l.origin < fromTool {
+		if !l.solid() || l.shape&shapeDate != 0 && l.origin < fromTool {
 			l.covered = 1
 			continue
 		}
 		l.covered = max(0, v.cover(l.words, v.user.words))
 	}
+}
+
+// byCalls is the origin of a value that neither the user, facts nor the schema have. ofObject says that an earlier call read
+// what the tool's name speaks of.
+func (v *view) byCalls(l *leaf, ofObject bool) origin {
+	switch {
+	case l.reused:
+		return fromEarlier
+	case v.hasRead && (ofObject || v.readOf.hasAny(l.named) || v.readAbout&l.topics != 0):
+		return fromRelated
+	case v.hasRead:
+		return fromRead
+	}
+	return fromNowhere
 }
