@@ -126,6 +126,7 @@ lint: $(GOLANGCI_LINT) ## lint the Go code, imports and API conventions included
 vet: ## run go vet
 	@$(call say,go vet)
 	@$(GO) vet ./...
+	@$(GO) vet -tags e2e ./test/e2e
 
 .PHONY: verify
 verify: ## run all writers, then all checks, then fail if a file changed or is untracked
@@ -166,6 +167,13 @@ bench: build $(OPA) ## run the Go benchmarks, then one decision over HTTP side b
 monitoring: build ## check the alert rules; draw the dashboard from a minute of real calls into docs/images
 	@$(call say,alert rules and dashboard on a running gate and Prometheus: about two minutes)
 	@hack/monitoring/check.sh live
+
+.PHONY: train
+train: ## train the embedded judge and measure it: environment as in training/README.md, some minutes on one core
+	@$(call say,training the embedded judge into models/ - some minutes)
+	@.cache/training/bin/python training/lookups.py
+	@.cache/training/bin/python training/train.py
+	@.cache/training/bin/python training/report.py
 
 .PHONY: bench-decider
 bench-decider: build-decider ## measure the decider server beside llama-server, into bench/decider/last.md
