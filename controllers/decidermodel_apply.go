@@ -41,7 +41,8 @@ func (r *DeciderModelReconciler) evaluate(ctx context.Context, m *v1alpha1.Decid
 	if err != nil {
 		return err
 	}
-	if err = r.client.Create(ctx, e, client.FieldOwner(managerName)); client.IgnoreAlreadyExists(err) != nil {
+	err = r.client.Create(ctx, e, client.FieldOwner(managerName))
+	if err = client.IgnoreAlreadyExists(err); err != nil {
 		return fmt.Errorf("creating evaluation %s: %w", e.Name, err)
 	}
 	return nil

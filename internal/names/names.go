@@ -147,7 +147,7 @@ const (
 	// CAFileVariable holds the path of the authority's certificate.
 	CAFileVariable = "GATEWRIGHT_CA_FILE"
 	// TokenFileVariable holds the path of the token.
-	TokenFileVariable = "GATEWRIGHT_TOKEN_FILE" //nolint:gosec // the name of a variable
+	TokenFileVariable = "GATEWRIGHT_TOKEN_FILE"
 	// InjectedVolume is mounted at InjectedPath and holds ca.crt and token.
 	InjectedVolume = "gatewright"
 	InjectedPath   = "/var/run/secrets/gatewright.dev"
