@@ -35,8 +35,9 @@ if [[ -n ${REPORT:-} ]]; then
   {
     echo "# End-to-end test"
     echo
-    echo "What \`make e2e\` saw on $(date -u +%Y-%m-%d), version $(git describe --tags --always 2>/dev/null || echo unknown): the chart on a real"
-    echo "node (kube-apiserver and kubelet $("$bin/kubelet" --version | cut -d' ' -f2), containerd, CoreDNS, kube-router), $(nproc) processors."
+    echo "What \`make e2e\` saw on $(date -u +%Y-%m-%d), version $(git describe --tags --always 2>/dev/null || echo unknown), on $(nproc) processors: the chart on a node of"
+    echo "real parts (Kubernetes $("$bin/kubelet" --version | cut -d' ' -f2), containerd, CoreDNS, kube-router). Each step builds on those before it. The times are"
+    echo "of a machine that does other things too. \`REPORT=docs/evaluation/e2e.md make e2e\` writes this page."
     cat "$out/report.md"
   } >"$REPORT"
   say "written: $REPORT"

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"gatewright.dev/gatewright/internal/cluster"
+	"gatewright.dev/gatewright/internal/console"
 	"gatewright.dev/gatewright/internal/names"
 	"gatewright.dev/gatewright/internal/records"
 )
@@ -34,6 +35,9 @@ type config struct {
 
 	auditLog string
 	audit    records.Config
+
+	console      bool
+	consoleHosts hosts
 
 	logLevel slog.Level
 	version  bool
@@ -64,6 +68,8 @@ func (c *config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.auditLog, "audit-log", "/var/lib/gatewright/audit.jsonl", "`file` to record decisions in; none for no file, with another -audit-sink")
 	c.audit.Key = "/etc/gatewright/keys/" + names.KeyAudit
 	c.audit.BindFlags(f)
+	f.BoolVar(&c.console, "console", false, "serve the web page at "+console.Path+" on -listen, for people with a Kubernetes token of their own")
+	f.Var(&c.consoleHosts, "console-host", "`name` by which browsers reach the web page, beside those of loopback and of the gate's Service; may be repeated")
 	f.TextVar(&c.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn, error")
 	f.BoolVar(&c.version, "version", false, "print the version")
 }
@@ -94,6 +100,8 @@ func (c *config) Validate() error {
 		return errors.New("-max-staleness: want 1s to 1h")
 	case c.shutdownDelay < 0 || c.shutdownDelay > 10*time.Minute:
 		return errors.New("-shutdown-delay: want 0 to 10m")
+	case len(c.consoleHosts) > 0 && !c.console:
+		return errors.New("-console-host needs -console")
 	}
 	return c.audit.Validate(c.auditLog)
 }

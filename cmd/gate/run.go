@@ -139,16 +139,15 @@ func (a *app) openFiles(ctx context.Context) (err error) {
 }
 
 func (a *app) openApprovals(context.Context) error {
-	identity := a.config.identity
-	if identity == "" {
+	if a.config.identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
 			return fmt.Errorf("finding a name for -identity: %w", err)
 		}
-		identity = host
+		a.config.identity = host
 	}
 	store, err := objects.New(objects.Options{
-		Config: a.server, Namespace: a.config.namespace, Identity: identity, Seals: a.seals, Clock: a.clock, Log: a.log,
+		Config: a.server, Namespace: a.config.namespace, Identity: a.config.identity, Seals: a.seals, Clock: a.clock, Log: a.log,
 	})
 	if err != nil {
 		return err
@@ -255,6 +254,9 @@ func (a *app) serve(ctx context.Context) error {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if err := a.openConsole(ctx, routes); err != nil {
+		return errors.Join(err, callers.Close(), status.Close())
+	}
 	ended := make(chan error, 1)
 	// Probes are answered until the last call is.
 	reachable, unreachable := context.WithCancel(context.WithoutCancel(ctx))

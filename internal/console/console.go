@@ -39,6 +39,11 @@ type Options struct {
 	Records Records
 	// Identify says who holds a secret.
 	Identify func(secret string) (approval.Approver, bool)
+	// SignIn takes the place of Approvals and Identify where people differ in what they may see and do: it says who holds a
+	// token. ErrUnknown: nobody does; any other error: that could not be asked.
+	SignIn func(ctx context.Context, token string) (Person, error)
+	// Replica names this gate among several. Sessions and the record are its own. Empty: there is only one.
+	Replica string
 	// Decided is told what a person has decided here; nil: nobody is.
 	Decided func(a *approval.Approval)
 	Clock   clock.WithTicker
@@ -65,7 +70,7 @@ var web embed.FS
 // New makes the page.
 func New(o Options) (*Handler, error) {
 	h := &Handler{
-		Options: o, sessions: newSessions(o.Clock), limiter: newLimiter(o.Clock), watch: newWatch(o), reading: make(chan struct{}, maxReaders),
+		Options: o, sessions: newSessions(o.Clock), limiter: newLimiter(o.Clock), watch: newWatch(o.Approvals, o.Records, o.Clock), reading: make(chan struct{}, maxReaders),
 		done: make(chan struct{}),
 	}
 	var err error
@@ -169,7 +174,12 @@ type frame struct {
 	// Who is empty before somebody has signed in.
 	Who, CSRF  string
 	HasRecords bool
-	Now        time.Time
+	// NoRecords says why there are none for this person, where that is worth a line.
+	NoRecords string
+	// ByToken says that people sign in with tokens of their own, and Replica where.
+	ByToken bool
+	Replica string
+	Now     time.Time
 	// Refresh reloads the page now and then where no script does.
 	Refresh bool
 	// Notice says what has just happened, and Problem what did not.
@@ -179,9 +189,13 @@ type frame struct {
 
 // show writes a page. It is made whole before any of it leaves, so that an error never looks like half a call.
 func (h *Handler) show(w http.ResponseWriter, r *http.Request, status int, page string, f frame) {
-	f.HasRecords, f.Now = h.Records != nil, h.Clock.Now()
+	f.Now, f.ByToken, f.Replica = h.Clock.Now(), h.isOfPerson(), h.Replica
 	if s, ok := sessionOf(r.Context()); ok {
-		f.Who, f.CSRF = s.who.Name, s.csrf
+		f.Who, f.CSRF = s.person.Approver.Name, s.csrf
+		why, _, _ := h.noRecords(r.Context()) // an end of the session is told by what the page itself asks
+		if f.HasRecords = why == ""; f.ByToken {
+			f.NoRecords = why
+		}
 	}
 	var out bytes.Buffer
 	if err := h.pages[page].ExecuteTemplate(&out, "layout.html", f); err != nil {
@@ -200,7 +214,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, messa
 
 // unreadable says that what the page shows could not be read.
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, what string, err error) {
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || h.signsOut(w, r, err) {
 		return
 	}
 	h.Log.ErrorContext(r.Context(), what+" could not be read for the console", "error", err)

@@ -115,8 +115,7 @@ type decisionsPage struct {
 type offers struct{ Tools, Callers, Reasons, Classes []string }
 
 func (h *Handler) decisions(w http.ResponseWriter, r *http.Request) {
-	if h.Records == nil {
-		h.fail(w, r, http.StatusNotFound, "The decision record of this gate is not in a file, so it cannot be read here.")
+	if h.hidesRecords(w, r) {
 		return
 	}
 	f := readFilter(r.URL.Query())
@@ -210,8 +209,7 @@ type asked struct {
 }
 
 func (h *Handler) decision(w http.ResponseWriter, r *http.Request) {
-	if h.Records == nil {
-		h.fail(w, r, http.StatusNotFound, "The decision record of this gate is not in a file, so it cannot be read here.")
+	if h.hidesRecords(w, r) {
 		return
 	}
 	id := r.PathValue("id")

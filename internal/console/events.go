@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,8 @@ const (
 	maxStreamsEach = 8
 	// pollEvery is how often approvals and record are looked at while somebody listens.
 	pollEvery = 500 * time.Millisecond
+	// freshOfOne is how old what one person has seen may be, where each has to be looked at apart.
+	freshOfOne = 2 * time.Second
 	// heartbeat keeps what lies between from closing the stream, and finds out who has gone.
 	heartbeat = 15 * time.Second
 	// writeTimeout is how long one event may take to leave.
@@ -53,7 +56,11 @@ func parseState(id string) (state, bool) {
 type watch struct {
 	approvals Approvals
 	records   Records
-	clock     clock.PassiveClock
+	// mayRead says whether those who listen may see the record; nil: they may.
+	mayRead func(ctx context.Context) (bool, error)
+	clock   clock.PassiveClock
+	// fresh is how old what was seen may be.
+	fresh time.Duration
 
 	mu     sync.Mutex
 	last   state
@@ -63,8 +70,8 @@ type watch struct {
 	bySession map[[sha256.Size]byte]int
 }
 
-func newWatch(o Options) *watch {
-	return &watch{approvals: o.Approvals, records: o.Records, clock: o.Clock, bySession: map[[sha256.Size]byte]int{}}
+func newWatch(a Approvals, r Records, c clock.PassiveClock) *watch {
+	return &watch{approvals: a, records: r, clock: c, fresh: pollEvery / 2, bySession: map[[sha256.Size]byte]int{}}
 }
 
 func (w *watch) enter(key [sha256.Size]byte) bool {
@@ -87,12 +94,12 @@ func (w *watch) leave(key [sha256.Size]byte) {
 	}
 }
 
-// state is at most half a pollEvery old.
+// state is at most as old as fresh says.
 func (w *watch) state(ctx context.Context) (state, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
-	if !w.lastAt.IsZero() && now.Sub(w.lastAt) < pollEvery/2 {
+	if !w.lastAt.IsZero() && now.Sub(w.lastAt) < w.fresh {
 		return w.last, nil
 	}
 	all, err := w.approvals.List(ctx)
@@ -108,11 +115,24 @@ func (w *watch) state(ctx context.Context) (state, error) {
 		}
 	}
 	next.queue = hex.EncodeToString(sum.Sum(nil)[:16])
-	if w.records != nil {
-		next.seq = w.records.Head().Seq
+	if next.seq, err = w.seq(ctx); err != nil {
+		return state{}, err
 	}
 	w.last, w.lastAt = next, now
 	return next, nil
+}
+
+// seq is the last record, 0 for those who see none.
+func (w *watch) seq(ctx context.Context) (uint64, error) {
+	if w.records == nil {
+		return 0, nil
+	}
+	if w.mayRead != nil {
+		if may, err := w.mayRead(ctx); err != nil || !may {
+			return 0, err
+		}
+	}
+	return w.records.Head().Seq, nil
 }
 
 // events tells a browser that approvals or decisions have changed, until it goes, its session ends or the gate does.
@@ -136,7 +156,10 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	defer poll.Stop()
 	defer beat.Stop()
 	for {
-		now, err := h.watch.state(r.Context())
+		now, err := s.watch.state(r.Context())
+		if errors.Is(err, ErrSignedOut) {
+			h.sessions.end(s.key) // the browser asks again and is told
+		}
 		if err != nil || out.tell(now, seen, knows) != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -19,13 +20,17 @@ func sessionOf(ctx context.Context) (session, bool) {
 // liveHeader marks a request that the page makes by itself, which keeps nobody signed in.
 const liveHeader = "Gatewright-Live"
 
+func isLive(r *http.Request) bool {
+	return r.Header.Get(liveHeader) != "" || strings.HasPrefix(r.Header.Get("Accept"), "text/event-stream")
+}
+
 // maxForm bounds what a form sends: a message, and what the page put beside it.
 const maxForm = 24 << 10
 
 // guard lets in who has signed in, and with a form only what this page has made for that person.
 func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		isLive := r.Header.Get(liveHeader) != "" || strings.HasPrefix(r.Header.Get("Accept"), "text/event-stream")
+		isLive := isLive(r)
 		s, ok := h.sessions.find(r, !isLive)
 		switch {
 		case !ok && isLive:
@@ -35,7 +40,7 @@ func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 			http.Redirect(w, r, Path+"login?next="+nextOf(r), http.StatusSeeOther)
 			return
 		case !ok:
-			h.fail(w, r, http.StatusUnauthorized, "You are no longer signed in. Nothing has happened: sign in and do it again.")
+			h.fail(w, r, http.StatusUnauthorized, "You are no longer signed in. Nothing has happened: sign in and do it again. "+h.lost(r))
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), sessionKey{}, s))
@@ -54,7 +59,7 @@ func (h *Handler) readForm(w http.ResponseWriter, r *http.Request, token string)
 		return false
 	}
 	if !isSame(r.PostForm.Get("csrf"), token) {
-		h.fail(w, r, http.StatusForbidden, "The form is not one that this page has made for you. Nothing has happened: open the page anew.")
+		h.fail(w, r, http.StatusForbidden, "The form is not one that this page has made for you. Nothing has happened: open the page anew. "+h.lost(r))
 		return false
 	}
 	return true
@@ -80,7 +85,7 @@ func localPath(next string) string {
 type loginPage struct{ Token, Next string }
 
 func (h *Handler) loginForm(w http.ResponseWriter, r *http.Request) {
-	h.showLogin(w, r, http.StatusOK, r.URL.Query().Get("next"), "")
+	h.showLogin(w, r, http.StatusOK, r.URL.Query().Get("next"), h.lost(r))
 }
 
 func (h *Handler) showLogin(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
@@ -110,20 +115,34 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		h.showLogin(w, r, http.StatusTooManyRequests, next, "Too many attempts. Wait "+wait.Round(time.Second).String()+" and try again.")
 		return
 	}
-	who, ok := h.Identify(strings.TrimSpace(r.PostForm.Get("secret")))
-	if !ok {
-		h.Log.WarnContext(r.Context(), "signing in to the console was refused", "address", address)
-		h.showLogin(w, r, http.StatusUnauthorized, next, "That is no approver's secret. A caller's token does not do.")
+	person, err := h.person(r.Context(), strings.TrimSpace(r.PostForm.Get("secret")))
+	if err != nil {
+		h.notIn(w, r, next, err)
 		return
 	}
 	h.limiter.giveBack(address)
 	if old, ok := h.sessions.find(r, false); ok {
 		h.sessions.end(old.key)
 	}
-	http.SetCookie(w, cookie(r, sessionCookie, h.sessions.start(who), sessionLength))
+	http.SetCookie(w, cookie(r, sessionCookie, h.sessions.start(person, h.watchOf(&person)), sessionLength))
 	http.SetCookie(w, cookie(r, visitCookie, "", 0))
-	h.Log.InfoContext(r.Context(), "signed in to the console", "approver", who.String())
+	h.Log.InfoContext(r.Context(), "signed in to the console", "approver", person.Approver.String())
 	http.Redirect(w, r, localPath(next), http.StatusSeeOther) //nolint:gosec // localPath begins with Path and has no letter that leads elsewhere
+}
+
+// notIn says why somebody is not signed in. The attempt counts.
+func (h *Handler) notIn(w http.ResponseWriter, r *http.Request, next string, err error) {
+	switch {
+	case !errors.Is(err, ErrUnknown):
+		h.Log.ErrorContext(r.Context(), "who signs in to the console could not be asked", "error", err)
+		h.showLogin(w, r, http.StatusServiceUnavailable, next, "Whose token it is could not be asked. The gate's log says why: try again.")
+	case h.isOfPerson():
+		h.Log.WarnContext(r.Context(), "signing in to the console was refused", "address", addressOf(r.RemoteAddr))
+		h.showLogin(w, r, http.StatusUnauthorized, next, "The API server does not take this token. One that an agent has for the gate does not do.")
+	default:
+		h.Log.WarnContext(r.Context(), "signing in to the console was refused", "address", addressOf(r.RemoteAddr))
+		h.showLogin(w, r, http.StatusUnauthorized, next, "That is no approver's secret. A caller's token does not do.")
+	}
 }
 
 func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {

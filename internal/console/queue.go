@@ -47,7 +47,7 @@ type queuePage struct {
 const doneShown = 20
 
 func (h *Handler) queue(w http.ResponseWriter, r *http.Request) {
-	all, err := h.Approvals.List(r.Context())
+	all, err := h.mine(r.Context()).List(r.Context())
 	if err != nil {
 		h.unreadable(w, r, "approvals", err)
 		return
@@ -78,7 +78,7 @@ func (h *Handler) decided(ctx context.Context, name string) string {
 	if name == "" {
 		return ""
 	}
-	a, err := h.Approvals.Get(ctx, name)
+	a, err := h.mine(ctx).Get(ctx, name)
 	if err != nil || a.Decision == nil {
 		return ""
 	}
@@ -127,7 +127,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) showCall(w http.ResponseWriter, r *http.Request, status int, name, message, problem string) {
-	a, err := h.Approvals.Get(r.Context(), name)
+	a, err := h.mine(r.Context()).Get(r.Context(), name)
 	if errors.Is(err, approval.ErrNotFound) {
 		h.fail(w, r, http.StatusNotFound, "There is no such approval. It goes an hour after it has ended.")
 		return
@@ -136,7 +136,7 @@ func (h *Handler) showCall(w http.ResponseWriter, r *http.Request, status int, n
 		h.unreadable(w, r, "approvals", err)
 		return
 	}
-	all, err := h.Approvals.List(r.Context())
+	all, err := h.mine(r.Context()).List(r.Context())
 	if err != nil {
 		h.unreadable(w, r, "approvals", err)
 		return
@@ -200,13 +200,13 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, http.StatusBadRequest, "The form says neither approve nor reject of a call that was shown. Nothing has happened.")
 		return
 	}
-	err := h.Approvals.Decide(r.Context(), name, approval.Decision{Outcome: outcome, By: s.who, Message: message, ID: id})
+	err := h.mine(r.Context()).Decide(r.Context(), name, approval.Decision{Outcome: outcome, By: s.person.Approver, Message: message, ID: id})
 	if err != nil {
 		h.undecided(w, r, name, message, err)
 		return
 	}
-	h.Log.InfoContext(r.Context(), "approval decided", "approval", name, "outcome", outcome, "by", s.who.String())
-	if a, err := h.Approvals.Get(r.Context(), name); err == nil && h.Decided != nil {
+	h.Log.InfoContext(r.Context(), "approval decided", "approval", name, "outcome", outcome, "by", s.person.Approver.String())
+	if a, err := h.mine(r.Context()).Get(r.Context(), name); err == nil && h.Decided != nil {
 		h.Decided(&a)
 	}
 	http.Redirect(w, r, Path+"?decided="+url.QueryEscape(name), http.StatusSeeOther)
@@ -214,6 +214,13 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request) {
 
 // undecided shows the call again, and why nothing was decided.
 func (h *Handler) undecided(w http.ResponseWriter, r *http.Request, name, message string, err error) {
+	if h.signsOut(w, r, err) {
+		return
+	}
+	if refused, ok := errors.AsType[*Refusal](err); ok {
+		h.showCall(w, r, http.StatusForbidden, name, message, refused.Text+" Nothing was changed by you.")
+		return
+	}
 	for _, known := range []struct {
 		err    error
 		status int

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-
-	"gatewright.dev/gatewright/internal/approval"
 )
 
 const (
@@ -25,15 +23,19 @@ const (
 	idleLength    = time.Hour
 	// maxSessions is more than a desk has people and browsers.
 	maxSessions = 256
+	// maxSessionsEach keeps one person, or a program with a token, from making all others sign in again.
+	maxSessionsEach = 16
 )
 
 // session is a browser in which a person has signed in.
 type session struct {
-	key  [sha256.Size]byte // digest of the cookie
-	who  approval.Approver
-	csrf string
-	ends time.Time
-	idle time.Time // moves on with every page that the person opens
+	key    [sha256.Size]byte // digest of the cookie
+	person Person
+	csrf   string
+	ends   time.Time
+	idle   time.Time // moves on with every page that the person opens
+	// watch looks at what the person may see.
+	watch *watch
 }
 
 // sessions are kept in memory: a restart ends them all.
@@ -57,30 +59,40 @@ func random() string {
 }
 
 // start signs a person in and gives the content of the cookie.
-func (s *sessions) start(who approval.Approver) string {
+func (s *sessions) start(p Person, w *watch) string {
 	id, now := random(), s.clock.Now()
-	n := &session{key: sha256.Sum256([]byte(id)), who: who, csrf: random(), ends: now.Add(sessionLength), idle: now.Add(idleLength)}
+	n := &session{key: sha256.Sum256([]byte(id)), person: p, csrf: random(), ends: now.Add(sessionLength), idle: now.Add(idleLength), watch: w}
+	if !p.Until.IsZero() && p.Until.Before(n.ends) {
+		n.ends = p.Until
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.makeRoom(now)
+	s.makeRoom(now, maxSessions, func(*session) bool { return true })
+	s.makeRoom(now, maxSessionsEach, func(o *session) bool { return o.person.Approver == p.Approver })
 	s.byKey[n.key] = n
 	return id
 }
 
-// makeRoom drops what has ended, or else what was idle longest.
-func (s *sessions) makeRoom(now time.Time) {
-	for len(s.byKey) >= maxSessions {
+// makeRoom drops what has ended and, until fewer than most of those that count are left, what was idle longest.
+func (s *sessions) makeRoom(now time.Time, most int, counts func(*session) bool) {
+	for {
 		var oldest *session
+		found := 0
 		for key, n := range s.byKey {
-			if n.hasEnded(now) {
+			switch {
+			case n.hasEnded(now):
 				delete(s.byKey, key)
-			} else if oldest == nil || n.idle.Before(oldest.idle) {
-				oldest = n
+			case counts(n):
+				found++
+				if oldest == nil || n.idle.Before(oldest.idle) {
+					oldest = n
+				}
 			}
 		}
-		if len(s.byKey) >= maxSessions {
-			delete(s.byKey, oldest.key)
+		if found < most {
+			return
 		}
+		delete(s.byKey, oldest.key)
 	}
 }
 

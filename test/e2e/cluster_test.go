@@ -9,9 +9,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +121,18 @@ func (c *cluster) helm(t *testing.T, args ...string) string {
 	return out
 }
 
+// counted says how often each was seen.
+func counted(counts map[string]int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d x %s", counts[what], what))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
 // eventually tries until it works or the time is over, and says how long that took.
 func eventually(t *testing.T, within time.Duration, try func() error) time.Duration {
 	t.Helper()
@@ -189,7 +203,7 @@ func (c *cluster) dump(t *testing.T) {
 		{"-n", system, "logs", "-l", "app.kubernetes.io/component=gate", "--tail=40"},
 		{"-n", system, "logs", "-l", "app.kubernetes.io/component=decider", "--tail=20", "--all-containers"},
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		out, err := c.run(ctx, "", filepath.Join(c.bin, "kubectl"), args...)
 		cancel()
 		t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)

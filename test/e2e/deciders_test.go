@@ -233,5 +233,5 @@ func (c *cluster) judgeLoad(t *testing.T, lines string, dead interval) {
 	if allowed == 0 || refused == 0 {
 		t.Errorf("want calls that were allowed and calls that were refused: %v", counts)
 	}
-	c.note(t, "load of 4 callers over the death of the decider: %v; each Allow has the model's answers", counts)
+	c.note(t, "4 callers over the death of the decider: %s; each Allow has the model's answers", counted(counts))
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -156,7 +157,8 @@ func (c *cluster) approve(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	out := c.kubectl(t, "gatewright", "approve", name, "--namespace", shop, "--kubeconfig", strings.TrimSpace(kubeconfig), "--yes", "--message", "seen")
-	c.note(t, "`kubectl gatewright approve`: %s", strings.ReplaceAll(strings.TrimSpace(out), "\n", " / "))
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	c.note(t, "`kubectl gatewright approve` shows carol the call in %d lines and says: %s", len(lines)-1, lines[len(lines)-1])
 }
 
 func (c *cluster) doctor(t *testing.T) {
@@ -164,7 +166,16 @@ func (c *cluster) doctor(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	c.note(t, "`kubectl gatewright doctor` finds no error; warnings: %d", strings.Count(out, `"severity": "Warning"`))
+	var findings []struct{ Severity, Object, Message string }
+	if err := json.Unmarshal([]byte(out), &findings); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	c.note(t, "`kubectl gatewright doctor` finds no error")
+	for _, f := range findings {
+		if f.Severity == "Warning" {
+			c.note(t, "it warns: %s: %s", f.Object, f.Message)
+		}
+	}
 }
 
 // firstLine is what a person reads of an error of kubectl.

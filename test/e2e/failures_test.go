@@ -81,7 +81,7 @@ func (c *cluster) away(t *testing.T, name string, stopped, started time.Time) {
 			late[what]++
 		}
 	}
-	c.note(t, "%s: at first %v, after 30 s %v", name, early, late)
+	c.note(t, "%s: at first %s; after 30 s %s", name, counted(early), counted(late))
 	if len(late) == 0 {
 		t.Errorf("%s: nothing was asked when the policies were stale", name)
 	}

@@ -25,10 +25,14 @@ func (c *cluster) uninstall(t *testing.T) {
 		t.Fatalf("without a gate: %v %+v", err, got)
 	}
 	c.note(t, "a call without a gate: %s %s by %s", got.Outcome, got.Reason, got.By)
+	c.kubectl(t, "-n", system, "wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=gate", "--timeout=60s")
 	for _, name := range []string{"audit-0", "audit-1"} {
 		out, err := c.run(t.Context(), "", filepath.Join(c.root, ".cache/e2e/kubectl-gatewright"), "audit", "verify", "--key", key, filepath.Join(c.state, "volumes", name, "audit.jsonl"))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
+		}
+		if !strings.Contains(out, " 0 records behind that") {
+			t.Errorf("a gate that ended has not signed the end of its log: %s", out)
 		}
 		c.note(t, "the log on volume %s, which stays: %s", name, strings.Join(strings.Fields(strings.ReplaceAll(out, c.state, "")), " "))
 	}

@@ -2,9 +2,9 @@ package llama
 
 import "slices"
 
-// chunk is how many tokens are computed at once. Larger ones make better use of the CPU; smaller ones lose less where two
-// prompts part, and a caller who goes away is noticed sooner.
-const chunk = 32
+// chunk is the most tokens that are computed at once. Of larger pieces each token costs less: 128 take an eighth less time
+// than four times 32. Smaller ones lose less where two prompts part at a place that is no seam.
+const chunk = 128
 
 // prompt is a list of tokens and where the pieces end in which it is computed.
 //
@@ -12,29 +12,41 @@ const chunk = 32
 // gives the same bits whether its beginning was computed just now or for another request, the pieces are a function of the
 // prompt alone, and what is kept from before is used again in whole pieces only:
 //
-//	|  head  |            state             | question, cue |     tokens
-//	|---32---|---32---|---32---|---32---|-9-|--- 23 --|- 22 -|    pieces
+//	|  head  | state: tool, agent | user's words | call, facts | question, cue |     tokens
+//	|---55---|---128---|-----70---|------40------|-----60------|------45-------|     pieces
 //
-// Pieces of the first part begin at multiples of 32, so a state that begins like the one before has the same pieces up to
-// where both part. Its last piece ends where the state ends, so each further question of a request begins there.
+// A piece ends at each seam: where the prompt goes on with what often changes from one request to the next. One seam ends
+// the head, which is the same for all requests. The last piece of the state ends where the state ends, so each further
+// question of a request begins there.
 type prompt struct {
 	tokens []token
 	ends   []int
 }
 
-func newPrompt(shared, own []token) prompt {
+// newPrompt takes the seams of the shared part in order.
+func newPrompt(shared, own []token, seams ...int) prompt {
 	p := prompt{tokens: slices.Concat(shared, own)}
-	for end := chunk; end < len(shared); end += chunk {
-		p.ends = append(p.ends, end)
+	for _, seam := range seams {
+		p.cut(min(seam, len(shared)))
 	}
-	if len(shared) > 0 {
-		p.ends = append(p.ends, len(shared))
-	}
+	p.cut(len(shared))
 	pieces := (len(own) + chunk - 1) / chunk
 	for i := 1; i <= pieces; i++ {
 		p.ends = append(p.ends, len(shared)+len(own)*i/pieces)
 	}
 	return p
+}
+
+// cut ends a piece there, and others before it where it would be too long.
+func (p *prompt) cut(end int) {
+	at := 0
+	if n := len(p.ends); n > 0 {
+		at = p.ends[n-1]
+	}
+	for at < end {
+		at = min(at+chunk, end)
+		p.ends = append(p.ends, at)
+	}
 }
 
 // sequence is the part of a prompt that lies computed in the cache.

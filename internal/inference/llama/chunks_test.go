@@ -19,16 +19,21 @@ func numbers(from, n int) []token {
 func TestPiecesAreAFunctionOfThePrompt(t *testing.T) {
 	tests := map[string]struct {
 		shared, own int
+		seams       []int
 		want        []int
 	}{
-		"a state that ends between two pieces":       {137, 45, []int{32, 64, 96, 128, 137, 159, 182}},
-		"a state that ends with a piece":             {64, 10, []int{32, 64, 74}},
-		"a short state and a question of two pieces": {5, 64, []int{5, 37, 69}},
-		"nothing that is shared":                     {0, 33, []int{16, 33}},
+		"a state without a seam":                         {300, 45, nil, []int{128, 256, 300, 345}},
+		"a state that ends with a piece":                 {256, 10, nil, []int{128, 256, 266}},
+		"a head and two seams":                           {300, 45, []int{49, 190, 210}, []int{49, 177, 190, 210, 300, 345}},
+		"a head of more than a piece":                    {300, 45, []int{130}, []int{128, 130, 258, 300, 345}},
+		"seams that are none: twice, before, at the end": {300, 45, []int{60, 60, 50, 300}, []int{60, 188, 300, 345}},
+		"a seam behind the end":                          {100, 45, []int{60, 150}, []int{60, 100, 145}},
+		"a short state and a question of two pieces":     {5, 160, []int{2}, []int{2, 5, 85, 165}},
+		"nothing that is shared":                         {0, 129, nil, []int{64, 129}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := newPrompt(numbers(0, tc.shared), numbers(1000, tc.own))
+			p := newPrompt(numbers(0, tc.shared), numbers(1000, tc.own), tc.seams...)
 			if diff := cmp.Diff(tc.want, p.ends); diff != "" {
 				t.Error(diff)
 			}
@@ -37,18 +42,20 @@ func TestPiecesAreAFunctionOfThePrompt(t *testing.T) {
 }
 
 func TestOnlyEqualPiecesAreUsedAgain(t *testing.T) {
-	before := newPrompt(numbers(0, 137), numbers(1000, 45))
-	other := slices.Concat(numbers(0, 100), numbers(500, 37))
+	state := func(same, n int) []token { return slices.Concat(numbers(0, same), numbers(500, n-same)) }
+	before := newPrompt(numbers(0, 300), numbers(1000, 45), 49, 190)
 	tests := map[string]struct {
 		next prompt
 		want int
 	}{
-		"the same prompt but for the piece that is read": {before, 159},
-		"another question about the same state":          {newPrompt(numbers(0, 137), numbers(2000, 45)), 137},
-		"a state that parts in its fourth piece":         {newPrompt(other, numbers(1000, 45)), 96},
-		"a state that goes on":                           {newPrompt(numbers(0, 150), numbers(1000, 45)), 128},
-		"a state that stops before":                      {newPrompt(numbers(0, 70), numbers(1000, 45)), 64},
-		"nothing in common":                              {newPrompt(numbers(1, 137), numbers(1000, 45)), 0},
+		"the same prompt but for the piece that is read": {before, 300},
+		"another question about the same state":          {newPrompt(numbers(0, 300), numbers(2000, 45), 49, 190), 300},
+		"another state behind the same head":             {newPrompt(state(60, 310), numbers(1000, 45), 49, 195), 49},
+		"a state that parts at the seam":                 {newPrompt(state(190, 280), numbers(1000, 45), 49, 190), 190},
+		"a state that parts before the seam":             {newPrompt(state(185, 300), numbers(1000, 45), 49, 190), 177},
+		"a state whose seam lies elsewhere":              {newPrompt(numbers(0, 300), numbers(1000, 45), 49, 200), 177},
+		"a state that goes on":                           {newPrompt(numbers(0, 310), numbers(1000, 45), 49, 190), 190},
+		"nothing in common":                              {newPrompt(numbers(1, 300), numbers(1000, 45), 49, 190), 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,11 +73,12 @@ func TestHistoryIsInvisible(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var s sequence
 	for range 2000 {
-		shared := numbers(0, rng.IntN(200))
+		shared := numbers(0, rng.IntN(400))
 		for i := rng.IntN(len(shared) + 1); i < len(shared); i++ {
 			shared[i] += token(rng.IntN(2) * 1000)
 		}
-		p := newPrompt(shared, numbers(5000+rng.IntN(2)*100, 1+rng.IntN(80)))
+		seams := []int{49, 60 + rng.IntN(2), 150 + rng.IntN(3)}
+		p := newPrompt(shared, numbers(5000+rng.IntN(2)*100, 1+rng.IntN(200)), seams...)
 		n := s.common(p)
 		at := s.keep(n)
 		for ; n < len(p.ends); n++ {

@@ -31,7 +31,7 @@ func tooLong(question string, tokens, limit int) error {
 
 // askLabels lays out all prompts before it computes the first, so that what does not fit costs nothing.
 func (e *Engine) askLabels(ctx context.Context, state []byte, asked []questions.Question) (engine.Reply, error) {
-	shared, err := e.layout.shared(e.network, state)
+	shared, seams, err := e.layout.shared(e.network, state)
 	if err != nil {
 		return engine.Reply{}, err
 	}
@@ -41,7 +41,7 @@ func (e *Engine) askLabels(ctx context.Context, state []byte, asked []questions.
 		if err != nil {
 			return engine.Reply{}, err
 		}
-		prompts[i] = newPrompt(shared, own)
+		prompts[i] = e.layout.prompt(shared, own, seams)
 		if n := len(prompts[i].tokens); n > e.info.ContextTokens {
 			return engine.Reply{}, tooLong(q.Name, n, e.info.ContextTokens)
 		}

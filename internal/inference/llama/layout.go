@@ -15,7 +15,9 @@ import (
 // the token of each letter right after them.
 type layout struct {
 	head, tail []token
-	labels     map[string]token
+	// opening is how a question block begins.
+	opening []token
+	labels  map[string]token
 }
 
 // marker stands for the state and question while the chat template is rendered. It holds nothing that a template would
@@ -28,7 +30,7 @@ func newLayout(n *network, template string) (layout, error) {
 		return layout{}, err
 	}
 	after += questions.Cue
-	lay := layout{head: n.tokens(before, true, true), tail: n.tokens(after, false, true), labels: map[string]token{}}
+	lay := layout{head: n.tokens(before, true, true), tail: n.tokens(after, false, true), opening: n.tokens("<question>\n", false, false), labels: map[string]token{}}
 	if native.VocabGetAddEOS(n.vocab) && len(lay.head) > 0 && lay.head[len(lay.head)-1] == native.VocabEOS(n.vocab) {
 		lay.head = lay.head[:len(lay.head)-1] // the text does not end here
 	}
@@ -73,10 +75,51 @@ func frame(n *network, template string) (before, after string, err error) {
 	return before, after, nil
 }
 
-// shared is the part of the prompt that all questions of a request have in common.
-func (lay layout) shared(n *network, state []byte) ([]token, error) {
-	tokens, err := stateTokens(n, string(state))
-	return slices.Concat(lay.head, tokens), err
+// shared is the part of the prompt that all questions of a request have in common, and its seams.
+func (lay layout) shared(n *network, state []byte) (tokens []token, seams []int, err error) {
+	text, tokens, err := stateTokens(n, string(state))
+	if err != nil {
+		return nil, nil, err
+	}
+	seams = []int{len(lay.head)}
+	for _, end := range stateSeams(text) {
+		// A word may reach over the seam. Then the piece ends before that word.
+		seams = append(seams, len(lay.head)+alike(tokens, n.tokens(text[:end], false, false)))
+	}
+	return slices.Concat(lay.head, tokens), seams, nil
+}
+
+// volatile are the members of a rendered state with which begins what differs between two calls of one tool, and between
+// two calls for one request of the user.
+var volatile = []string{"earlier_user_turns", "user_request", "arguments"}
+
+// stateSeams says after which bytes of a state block those begin that often change: after the name of the first member,
+// and after those of the conversation and of the arguments. A name that stands somewhere else too only makes a piece shorter.
+func stateSeams(text string) []int {
+	var seams []int
+	const within = 64 // bytes of a name
+	if begin := "<state>\n{\""; strings.HasPrefix(text, begin) {
+		if i := strings.Index(text[:min(len(text), len(begin)+within)], `":`); i > 0 {
+			seams = append(seams, i+2)
+		}
+	}
+	for _, name := range volatile {
+		name = `,"` + name + `":`
+		if i := strings.Index(text, name); i > 0 {
+			seams = append(seams, i+len(name))
+		}
+	}
+	slices.Sort(seams)
+	return seams
+}
+
+// alike is how many tokens both lists begin with.
+func alike(a, b []token) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // own is the part of the prompt that belongs to one question.
@@ -85,17 +128,25 @@ func (lay layout) own(n *network, q questions.Question) ([]token, error) {
 	return slices.Concat(tokens, lay.tail), err
 }
 
+// prompt joins both parts. With what all questions open with, the state's last piece is as good for each of them.
+func (lay layout) prompt(shared, own []token, seams []int) prompt {
+	opening := alike(own, lay.opening)
+	return newPrompt(slices.Concat(shared, own[:opening]), own[opening:], seams...)
+}
+
 // stateTokens tokenises the state as plain text. A state that was not rendered by this project may hold what is spelled
 // like a tag, and some vocabularies have whole tokens for tags even in plain text: such a state is neutralised as a whole.
-func stateTokens(n *network, state string) ([]token, error) {
+func stateTokens(n *network, state string) (text string, tokens []token, err error) {
 	if questions.Neutralise(strings.ReplaceAll(state, "[", "x")) != strings.ReplaceAll(state, "[", "x") {
 		state = questions.Neutralise(state)
 	}
-	tokens, err := plainTokens(n, questions.StateBlock([]byte(state)))
+	text = questions.StateBlock([]byte(state))
+	tokens, err = plainTokens(n, text)
 	if err == nil && slices.ContainsFunc(tokens, n.isMarker) {
-		tokens, err = plainTokens(n, questions.StateBlock([]byte(questions.Neutralise(state))))
+		text = questions.StateBlock([]byte(questions.Neutralise(state)))
+		tokens, err = plainTokens(n, text)
 	}
-	return tokens, err
+	return text, tokens, err
 }
 
 // plainTokens never gives a control token: none is looked for, and if there were one, the text would be refused. So is a

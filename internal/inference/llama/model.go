@@ -158,8 +158,9 @@ func (d *description) windowFor(asked int) (int, error) {
 	return window, nil
 }
 
-// memoryFor estimates what the model takes: its private copy, from which the weights are mapped, the cache of a whole window
-// in 16-bit numbers, and what is computed at once. It errs by some tens of megabytes to the safe side.
+// memoryFor estimates what the model takes: its private copy, from which the weights are mapped, weights that are laid out
+// anew for the CPU, the cache of a whole window in 16-bit numbers, and what is computed at once. How much is laid out anew
+// depends on kind of weights and CPU, from nothing to all; all is counted.
 func (d *description) memoryFor(window, batch int) uint64 {
 	const fixed = 96 << 20 // process, library and its tables
 	cache := uint64(d.layers) * uint64(window) * uint64(d.headsKV) * uint64(d.keyWidth+d.valueWidth) * 2
@@ -169,7 +170,7 @@ func (d *description) memoryFor(window, batch int) uint64 {
 	scores := uint64(d.vocab) * 4 * 4
 	activations := uint64(batch) * uint64(d.width) * 4 * 24
 	attention := uint64(d.heads) * uint64(batch) * uint64(window) * 4
-	return uint64(d.fileSize) + cache + scores + activations + attention + fixed
+	return 2*uint64(d.fileSize) + cache + scores + activations + attention + fixed
 }
 
 func (d *description) checkMemory(window, batch int, available uint64) error {

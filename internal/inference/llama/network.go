@@ -36,8 +36,8 @@ func loadModel(path string) (*network, error) {
 	params := native.ModelDefaultParams()
 	params.SetCPUOnly()
 	params.LoadMode = native.LoadModeMmap
-	// No second copy of the weights, laid out for this kind of CPU: what a model takes could not be told before.
-	params.UseExtraBufts = 0
+	// Weights of some kinds are laid out anew for this kind of CPU, in memory of their own: see memoryFor.
+	params.UseExtraBufts = 1
 	model, err := native.ModelLoadFromFile(path, params)
 	if err != nil {
 		return nil, refuse(ModelMalformed, "the engine does not load the model")

@@ -227,7 +227,7 @@ func TestNoTextOfTheStateBecomesAControlToken(t *testing.T) {
 				if got := n.text(tokens); name != minilm && got != want {
 					t.Errorf("%q reads as %q", line, got)
 				}
-				tokens, err = stateTokens(n, `{"user_request":"`+line+`"}`)
+				_, tokens, err = stateTokens(n, `{"user_request":"`+line+`"}`)
 				if err != nil {
 					t.Fatalf("%q: %v", line, err)
 				}

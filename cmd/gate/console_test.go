@@ -1,0 +1,437 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/console"
+	"gatewright.dev/gatewright/internal/kubetest"
+	"gatewright.dev/gatewright/internal/names"
+)
+
+// browser is one with the page of a gate.
+type browser struct {
+	t      *testing.T
+	gate   *running
+	client *http.Client
+}
+
+func (g *running) browser(t *testing.T) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := *g.agent
+	c.Jar = jar
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &browser{t, g, &c}
+}
+
+// do sends a request as a browser does, a form if there is one.
+func (b *browser) do(method, path string, form url.Values, change ...func(*http.Request)) (int, string) {
+	b.t.Helper()
+	var body io.Reader = http.NoBody
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.gate.url+console.Path+path, body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", b.gate.url)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for _, f := range change {
+		f(r)
+	}
+	reply, err := b.client.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	data, err := io.ReadAll(reply.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return reply.StatusCode, string(data)
+}
+
+func (b *browser) see(path string) (int, string) {
+	b.t.Helper()
+	return b.do(http.MethodGet, path, nil)
+}
+
+var formToken = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+func (b *browser) formToken(page string) string {
+	b.t.Helper()
+	found := formToken.FindStringSubmatch(page)
+	if found == nil {
+		b.t.Fatalf("no form in %s", page)
+	}
+	return found[1]
+}
+
+// signIn gives the status of signing in with a token, and the page.
+func (b *browser) signIn(token string) (int, string) {
+	b.t.Helper()
+	_, page := b.see("login")
+	return b.do(http.MethodPost, "login", url.Values{"csrf": {b.formToken(page)}, "secret": {token}})
+}
+
+// decide sends the form of a call that the page has shown.
+func (b *browser) decide(name, id, outcome string, change ...func(*http.Request)) (int, string) {
+	b.t.Helper()
+	_, page := b.see("")
+	return b.do(http.MethodPost, "calls/"+name, url.Values{"csrf": {b.formToken(page)}, "approval": {id}, "outcome": {outcome}}, change...)
+}
+
+// desk is a gate with the page, and two namespaces in each of which a call waits.
+type desk struct {
+	*world
+	gate          *running
+	people        string // namespace of those who sign in
+	mine, other   string
+	agent         string // token for the gate
+	waits, others *v1alpha1.ToolApproval
+	forged        *v1alpha1.ToolApproval // in the namespace of the first, without a seal that counts
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	w := newWorld(t, kubetest.Start(t))
+	d := &desk{world: w, gate: w.run(t, "-console", "-identity", "gate-7"), people: w.server.Namespace(t), mine: w.server.Namespace(t), other: w.server.Namespace(t)}
+	d.agent = w.server.Token(t, d.mine, "assistant", names.Audience)
+	stranger := w.server.Token(t, d.other, "assistant", names.Audience)
+	for _, namespace := range []string{d.mine, d.other} {
+		var accounts []string
+		for _, name := range []string{"carol", "dave", "eve"} {
+			accounts = append(accounts, d.people+"/"+name)
+		}
+		d.annotate(t, namespace, strings.Join(append(accounts, names.Namespace+"/"+names.GateServiceAccount), ","))
+		w.policy(t, namespace, "shop", shop)
+	}
+	d.gate.wants(t, d.agent, call{tool: "orders.read"}, review.Allow, "RulesPassed")
+	d.gate.wants(t, stranger, call{tool: "orders.read"}, review.Allow, "RulesPassed")
+	time.Sleep(time.Until(w.guarded.Add(7 * time.Second))) // before that no approval counts
+	d.waits, d.others = d.raise(t, d.mine, d.agent), d.raise(t, d.other, stranger)
+	d.forged = d.forge(t, d.waits)
+	return d
+}
+
+func (d *desk) annotate(t *testing.T, namespace, accounts string) {
+	t.Helper()
+	d.server.ApplyObjects(t, object(t, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, annotations: {%s: %q}}}", namespace, names.ApproversAnnotation, accounts)))
+}
+
+var deleteOrder = call{tool: "orders.delete", user: "delete order 7", arguments: map[string]any{"order": "7"}}
+
+func (d *desk) raise(t *testing.T, namespace, token string) *v1alpha1.ToolApproval {
+	t.Helper()
+	raised := d.gate.is(t, token, deleteOrder, review.Confirm, "Irreversible")
+	return d.approval(t, namespace, raised.Approval.Name)
+}
+
+func (d *desk) approval(t *testing.T, namespace, name string) *v1alpha1.ToolApproval {
+	t.Helper()
+	a := &v1alpha1.ToolApproval{}
+	if err := d.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (d *desk) binding(t *testing.T, namespace, account, kind, role string) *unstructured.Unstructured {
+	t.Helper()
+	d.server.Token(t, d.people, account) // so that it is there
+	return object(t, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %s, namespace: %s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %s, name: %s}
+subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]`, account, namespace, kind, role, account, d.people))
+}
+
+// role lets somebody do something with approvals in a namespace.
+func (d *desk) role(t *testing.T, namespace, account string, verbs ...string) {
+	t.Helper()
+	d.server.ApplyObjects(t, object(t, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: %[2]s, namespace: %[1]s}
+rules: [{apiGroups: [gatewright.dev], resources: [toolapprovals], verbs: [%[3]s]}]`, namespace, account, strings.Join(verbs, ", "))),
+		d.binding(t, namespace, account, "Role", account))
+}
+
+// signedIn gives a browser of a service account of people.
+func (d *desk) signedIn(t *testing.T, name string) *browser {
+	t.Helper()
+	b := d.gate.browser(t)
+	if code, page := b.signIn(d.server.Token(t, d.people, name)); code != http.StatusSeeOther {
+		t.Fatalf("signing in: HTTP %d %s\n%s", code, page, tail(d.gate.log.String()))
+	}
+	return b
+}
+
+// The steps share a gate and what waits there: both take a while.
+func TestPeopleDecideOnTheWebPageWithTheirOwnRights(t *testing.T) {
+	d := newDesk(t)
+	d.server.ApplyObjects(t, d.binding(t, d.mine, "carol", "ClusterRole", "gatewright-approver"))
+	d.role(t, d.mine, "dave", "get", "list", "update", "patch")
+	d.role(t, d.other, "dave", "get", "list", "update", "patch")
+	d.role(t, d.mine, "eve", "get", "list")
+	d.role(t, d.other, "heidi", "get", "list")
+	heidi := d.signedIn(t, "heidi")
+	if code, page := heidi.see(""); code != http.StatusOK || !strings.Contains(page, d.others.Name) {
+		t.Fatalf("HTTP %d %s", code, page)
+	}
+	d.deleteAccount(t, d.people, "heidi") // the API server goes by what it knew for a while
+
+	t.Run("who has no token of the API server does not get in", func(t *testing.T) { testNotIn(t, d) })
+	t.Run("requests by another name or from another page are refused", func(t *testing.T) { testOwnNames(t, d) })
+	t.Run("a person sees what RBAC lets them list", func(t *testing.T) { testSeen(t, d) })
+	t.Run("who lacks a right is told so by the API server", func(t *testing.T) { testRefused(t, d) })
+	t.Run("decisions are shown to who may get them", func(t *testing.T) { testDecisions(t, d) })
+	t.Run("the decision is the person's", func(t *testing.T) { testDecided(t, d) })
+	t.Run("who is deleted is signed out", func(t *testing.T) { testDeleted(t, d, heidi) })
+	t.Run("no token is in the log of the gate", func(t *testing.T) {
+		if log := d.gate.log.String(); strings.Contains(log, "eyJ") || !strings.Contains(log, "signed in to the console") {
+			t.Error(log)
+		}
+	})
+}
+
+// Four attempts may fail here: a fifth would keep the others out for a while.
+func testNotIn(t *testing.T, d *desk) {
+	for name, token := range map[string]string{
+		"with a token for the gate":   d.agent,
+		"with one for somebody else":  d.server.Token(t, d.people, "carol", "vault"),
+		"with one that was altered":   d.server.Token(t, d.people, "carol") + "AAAA",
+		"with one that ends a header": "a\r\nImpersonate-User: carol",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := d.gate.browser(t)
+			if code, page := b.signIn(token); code != http.StatusUnauthorized || strings.Contains(page, token) {
+				t.Errorf("HTTP %d %s", code, page)
+			}
+			if code, _ := b.see(""); code != http.StatusSeeOther {
+				t.Errorf("the list: HTTP %d", code)
+			}
+		})
+	}
+}
+
+func testOwnNames(t *testing.T, d *desk) {
+	b := d.signedIn(t, "carol")
+	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for name, test := range map[string]struct {
+		change func(*http.Request)
+		want   int
+	}{
+		"by another name":                    {host("evil.example:8443"), http.StatusMisdirectedRequest},
+		"from a page elsewhere":              {header("Origin", "https://evil.example"), http.StatusMisdirectedRequest},
+		"from a page without an origin":      {header("Origin", "null"), http.StatusMisdirectedRequest},
+		"from a page of this host, no TLS":   {header("Origin", "http://127.0.0.1:1"), http.StatusMisdirectedRequest},
+		"from another port of this host":     {header("Origin", "https://127.0.0.1:1"), http.StatusForbidden},
+		"from elsewhere, says the browser":   {header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
+		"with a form that is not the page's": {func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("csrf=x")), 6 }, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, page := b.decide(d.waits.Name, d.waits.Spec.Call.ID, "approve", test.change); code != test.want {
+				t.Errorf("HTTP %d %s, want %d", code, page, test.want)
+			}
+			if a := d.approval(t, d.mine, d.waits.Name); a.Spec.Decision != nil {
+				t.Errorf("it was decided: %+v", a.Spec.Decision)
+			}
+		})
+	}
+	for _, name := range []string{"localhost:8443", "[::1]:8443", names.GateService + "." + names.Namespace + ".svc"} {
+		if code, _ := b.do(http.MethodGet, "login", nil, host(name)); code != http.StatusOK {
+			t.Errorf("by %s: HTTP %d", name, code)
+		}
+	}
+}
+
+func testSeen(t *testing.T, d *desk) {
+	d.server.Token(t, d.people, "erin")
+	d.server.ApplyObjects(t, object(t, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: everywhere}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gatewright-approver}
+subjects: [{kind: ServiceAccount, name: frank, namespace: %s}]`, d.people)))
+	for name, test := range map[string]struct {
+		who             string
+		mine, theOthers bool
+	}{
+		"in one namespace": {"carol", true, false},
+		"in two":           {"dave", true, true},
+		"in none":          {"erin", false, false},
+		"in all of them":   {"frank", true, true},
+		"without deciding": {"eve", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := d.signedIn(t, test.who)
+			code, page := b.see("")
+			for a, want := range map[*v1alpha1.ToolApproval]bool{d.waits: test.mine, d.others: test.theOthers, d.forged: false} {
+				if strings.Contains(page, a.Name) != want || code != http.StatusOK {
+					t.Errorf("HTTP %d: %s is listed: %v", code, a.Name, !want)
+				}
+				wantCode := http.StatusNotFound
+				if want {
+					wantCode = http.StatusOK
+				}
+				if code, page := b.see("calls/" + a.Name); code != wantCode {
+					t.Errorf("%s: HTTP %d, want %d\n%s", a.Name, code, wantCode, page)
+				}
+			}
+		})
+	}
+}
+
+// forge makes what only who holds the gate's account but not its key can: an approval without a seal that counts.
+func (d *desk) forge(t *testing.T, a *v1alpha1.ToolApproval) *v1alpha1.ToolApproval {
+	t.Helper()
+	forged := &v1alpha1.ToolApproval{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "ta-forged-1"}, Spec: *a.Spec.DeepCopy()}
+	forged.Spec.Call.Message = "Nothing to worry about?"
+	gate := d.as(t, d.server.ServiceAccount(t, names.Namespace, names.GateServiceAccount))
+	if err := gate.Create(t.Context(), forged); err != nil {
+		t.Fatal(err)
+	}
+	return forged
+}
+
+func testRefused(t *testing.T, d *desk) {
+	gate := d.gate.browser(t)
+	if code, _ := gate.signIn(d.server.Token(t, names.Namespace, names.GateServiceAccount)); code != http.StatusSeeOther {
+		t.Fatalf("signing in with the gate's own token: HTTP %d", code)
+	}
+	for name, test := range map[string]struct {
+		browser  *browser
+		approval *v1alpha1.ToolApproval
+		want     int
+		text     string
+	}{
+		"without the verb approve":     {d.signedIn(t, "dave"), d.waits, http.StatusForbidden, "whoever decides needs the verb approve on toolapprovals"},
+		"without the verb update":      {d.signedIn(t, "eve"), d.waits, http.StatusForbidden, "cannot update resource"},
+		"in another namespace":         {d.signedIn(t, "carol"), d.others, http.StatusNotFound, "There is no such approval"},
+		"as the gate itself":           {gate, d.waits, http.StatusForbidden, "whoever decides needs the verb approve on toolapprovals"},
+		"where the service is unnamed": {d.signedIn(t, "frank"), d.waits, http.StatusForbidden, names.ApproversAnnotation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, page := test.browser.decide(test.approval.Name, test.approval.Spec.Call.ID, "approve")
+			if code != test.want || !strings.Contains(page, test.text) {
+				t.Errorf("HTTP %d, want %d and %q in\n%s", code, test.want, test.text, page)
+			}
+			if a := d.approval(t, test.approval.Namespace, test.approval.Name); a.Spec.Decision != nil {
+				t.Errorf("it was decided: %+v", a.Spec.Decision)
+			}
+		})
+	}
+}
+
+func testDecisions(t *testing.T, d *desk) {
+	b := d.signedIn(t, "carol")
+	if code, page := b.see("decisions"); code != http.StatusForbidden || !strings.Contains(page, "verb get on the resource decisions") {
+		t.Errorf("HTTP %d %s", code, page)
+	}
+	if _, page := b.see(""); strings.Contains(page, "/console/decisions") || !strings.Contains(page, "verb get on the resource decisions") {
+		t.Error("the list offers decisions, or does not say why not")
+	}
+	d.server.ApplyObjects(t, object(t, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reads-decisions}
+rules: [{apiGroups: [gatewright.dev], resources: [decisions], verbs: [get]}]`), object(t, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reads-decisions}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reads-decisions}
+subjects: [{kind: ServiceAccount, name: grace, namespace: %s}]`, d.people)))
+	d.server.Token(t, d.people, "grace")
+	b = d.signedIn(t, "grace")
+	code, page := b.see("decisions")
+	if code != http.StatusOK || !strings.Contains(page, "orders.delete") || !strings.Contains(page, "gate-7") {
+		t.Errorf("HTTP %d %s", code, page)
+	}
+	if _, page := b.see(""); strings.Contains(page, d.waits.Name) || !strings.Contains(page, "/console/decisions") {
+		t.Error("who may see decisions sees approvals, or no link to decisions")
+	}
+}
+
+func testDecided(t *testing.T, d *desk) {
+	code, page := d.signedIn(t, "carol").decide(d.waits.Name, d.waits.Spec.Call.ID, "approve")
+	if code != http.StatusSeeOther {
+		t.Fatalf("approving: HTTP %d %s", code, page)
+	}
+	got := d.approval(t, d.mine, d.waits.Name).Spec.Decision
+	if got == nil || got.By == nil {
+		t.Fatalf("decision %+v", got)
+	}
+	want := v1alpha1.Approver{Type: v1alpha1.ApproverKubernetesUser, Name: "system:serviceaccount:" + d.people + ":carol"}
+	if *got.By != want || got.Outcome != v1alpha1.Approve {
+		t.Errorf("%s by %+v, want %+v", got.Outcome, *got.By, want)
+	}
+	d.gate.wants(t, d.agent, deleteOrder, review.Allow, "Approved")
+}
+
+func testDeleted(t *testing.T, d *desk, b *browser) {
+	eventually(t, "heidi is signed out", func() error {
+		code, page := b.see("")
+		if code != http.StatusUnauthorized || !strings.Contains(page, "Sign in with a new one") || strings.Contains(page, d.others.Name) {
+			return fmt.Errorf("HTTP %d", code)
+		}
+		return nil
+	})
+	if code, _ := b.see(""); code != http.StatusSeeOther {
+		t.Errorf("HTTP %d after that", code)
+	}
+}
+
+func TestThereIsNoWebPageUnlessAskedFor(t *testing.T) {
+	g := newWorld(t, kubetest.Start(t)).run(t)
+	if code, page := g.browser(t).see("login"); code != http.StatusNotFound {
+		t.Errorf("HTTP %d %s", code, page)
+	}
+}
+
+func TestNamesOfTheWebPage(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a name with a port":      {[]string{"-console", "-console-host", "gate.example:443"}, "without a port"},
+		"a wildcard":              {[]string{"-console", "-console-host", "*"}, "without a port"},
+		"a name for no page":      {[]string{"-console-host", "gate.example"}, "-console-host needs -console"},
+		"two names, one absolute": {[]string{"-console", "-console-host", "Gate.example.", "-console-host", "10.0.0.1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := parse(test.args, io.Discard)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, want %q", err, test.want)
+			}
+			if err == nil && (!c.isOwnName("gate.example:8443") || !c.isOwnName("10.0.0.1") || c.isOwnName("10.0.0.2") || c.isOwnName("evil.gate.example")) {
+				t.Errorf("names %q", c.consoleHosts)
+			}
+		})
+	}
+}
