@@ -221,6 +221,25 @@ func TestValues(t *testing.T) {
 				}
 			},
 		},
+		"the web page is served where it is asked for, by the names that are given": {
+			values: []string{`gate.console={"enabled":true,"hosts":["gate.example"]}`},
+			check: func(t *testing.T, objects []object) {
+				got := args(t, find(t, objects, "StatefulSet", names.GateService))
+				if !slices.Contains(got, "-console") || !slices.Contains(got, "-console-host=gate.example") {
+					t.Errorf("arguments %q", got)
+				}
+			},
+		},
+		"the web page is off unless it is asked for": {
+			values: []string{`gate.console={"hosts":["gate.example"]}`},
+			check: func(t *testing.T, objects []object) {
+				for _, arg := range args(t, find(t, objects, "StatefulSet", names.GateService)) {
+					if strings.HasPrefix(arg, "-console") {
+						t.Errorf("argument %s", arg)
+					}
+				}
+			},
+		},
 		"without the approver's role nothing of it is there": {
 			values: []string{`rbac={"approverRole":false}`},
 			check: func(t *testing.T, objects []object) {
@@ -367,4 +386,20 @@ func mustRead(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// The code that compares what is in force with its own copy expects the namespace of the installation in it.
+func TestAnotherNamespaceIsWrittenEverywhere(t *testing.T) {
+	out, err := run(t, tool(t, "helm"), "template", "gatewright", ".", "--namespace", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(out, "\n") {
+		if strings.Contains(line, names.Namespace) {
+			t.Errorf("line %d: %s", i+1, line)
+		}
+	}
+	if !strings.Contains(out, "system:serviceaccount:other:gatewright-gate") {
+		t.Error("no admission policy knows the gate of this namespace")
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	parent "gatewright.dev/gatewright/internal/inference/child"
 )
 
 func TestASocketIsForThisUserAlone(t *testing.T) {
@@ -55,5 +57,12 @@ func TestAModelMustBeReadAndCalibratedAsAskedFor(t *testing.T) {
 				t.Errorf("got %v, want %s with code %d", err, c.want, exitMismatch)
 			}
 		})
+	}
+}
+
+// A gate that runs this program as its child tells a mismatch from a decider that is away by the code.
+func TestTheCodeOfAMismatchIsTheOneThatAParentKnows(t *testing.T) {
+	if exitMismatch != parent.ExitMismatch {
+		t.Errorf("code %d, the parent knows %d", exitMismatch, parent.ExitMismatch)
 	}
 }

@@ -39,6 +39,8 @@ def raw(url):
 def main(url):
     want = raw(url)
     with TypeSafeClient(api_key="local", base_url=url, model=want["model"], compression=False, timeout=60, retry=RetryPolicy(max_retries=0)) as client:
+        listed = client.models.list().models
+        check("the list of models is parsed", [m.name for m in listed] == [want["model"]])
         got = client.system_one(state=STATE, questions=QUESTIONS)
         check("the model names itself", got.model == want["model"])
         check("a yes-no is parsed", got.nouls["named"].noul == want["answers"]["named"]["noul"] and 0 <= got.nouls["named"].noul <= 1)

@@ -150,6 +150,12 @@ rules:
 {{- if .Values.gate.authorizeTools }}
 - -authorize-tools
 {{- end }}
+{{- if .Values.gate.console.enabled }}
+- -console
+{{- range .Values.gate.console.hosts }}
+- -console-host={{ . }}
+{{- end }}
+{{- end }}
 {{- if eq .Values.audit.sink "file" }}
 - -audit-rotate-mib={{ int .Values.audit.file.rotateMiB }}
 - -audit-keep-mib={{ int .Values.audit.file.keepMiB }}

@@ -20,6 +20,11 @@ import (
 	"gatewright.dev/gatewright/internal/inference"
 )
 
+// ExitMismatch is the exit code by which a program says that what it loaded is not what it was told to serve: another way of
+// reading answers, or another fingerprint than its temperatures were fitted for. While a start ends so, Decide gives
+// ModelMismatch and not Unreachable, and the program is started again all the same.
+const ExitMismatch = 26
+
 // Options says what to run and how to ask it. Zero values are the defaults in brackets.
 type Options struct {
 	// Command gives the program with its arguments. It must listen on the Unix socket of that path, answer GET /readyz
@@ -76,6 +81,7 @@ type Child struct {
 	starts  atomic.Int64
 	mu      sync.Mutex
 	why     string // it is not ready, in one line
+	reason  inference.Reason
 	folder  string // of the socket
 }
 
@@ -95,7 +101,7 @@ func Start(o Options) (*Child, error) {
 		return nil, fmt.Errorf("making a folder for the socket: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Child{options: o, stop: stop, done: make(chan struct{}), why: "it is starting", folder: folder}
+	c := &Child{options: o, stop: stop, done: make(chan struct{}), why: "it is starting", reason: inference.Unreachable, folder: folder}
 	go c.supervise(ctx)
 	return c, nil
 }
@@ -104,7 +110,8 @@ func Start(o Options) (*Child, error) {
 func (c *Child) Decide(ctx context.Context, r inference.Request) (inference.Result, error) {
 	now := c.current.Load()
 	if now == nil {
-		return inference.Result{}, &inference.Error{Reason: inference.Unreachable, Detail: "the decider process is not ready: " + c.reason()}
+		reason, why := c.away()
+		return inference.Result{}, &inference.Error{Reason: reason, Detail: "the decider process is not ready: " + why}
 	}
 	return now.decider.Decide(ctx, r)
 }
@@ -114,7 +121,8 @@ func (c *Child) Ready() (bool, string) {
 	if c.current.Load() != nil {
 		return true, ""
 	}
-	return false, c.reason()
+	_, why := c.away()
+	return false, why
 }
 
 // PID is the process that is asked, 0 while there is none.
@@ -134,16 +142,20 @@ func (c *Child) Close() {
 	<-c.done
 }
 
-func (c *Child) reason() string {
+// away says why the program cannot be asked.
+func (c *Child) away() (inference.Reason, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.why
+	return c.reason, c.why
 }
 
-func (c *Child) setReason(why string) {
+func (c *Child) setAway(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.why = why
+	c.why, c.reason = err.Error(), inference.Unreachable
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == ExitMismatch {
+		c.reason = inference.ModelMismatch
+	}
 }
 
 func (c *Child) supervise(ctx context.Context) {
@@ -158,7 +170,7 @@ func (c *Child) supervise(ctx context.Context) {
 		if wasReady {
 			wait = c.options.MinBackoff
 		}
-		c.setReason(err.Error())
+		c.setAway(err)
 		c.options.Log.Error("decider process ended and is started again", "error", err, "in", wait)
 		select {
 		case <-ctx.Done():

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ func program(mode, socket string) {
 	case "wrong-hash":
 		fmt.Fprintln(os.Stderr, "HashMismatch: want sha256:aa, found sha256:bb")
 		os.Exit(20)
+	case "mismatch":
+		fmt.Fprintln(os.Stderr, "CalibrationMismatch: temperatures were fitted for another file")
+		os.Exit(ExitMismatch)
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 	default:
@@ -161,10 +165,12 @@ func TestWhatAChildIsUnableToDo(t *testing.T) {
 		mode   string
 		change func(*Options)
 		why    string
+		reason inference.Reason // Unreachable by default
 	}{
-		"a program that is not there":   {change: func(o *Options) { o.Command = func(string) []string { return []string{"/no/such/program"} } }, why: "no such file"},
-		"a model file of another hash":  {mode: "wrong-hash", why: "HashMismatch: want sha256:aa, found sha256:bb"},
-		"a program that is never ready": {mode: "never-ready", change: func(o *Options) { o.ReadyWithin = 100 * time.Millisecond }, why: "did not become ready in time"},
+		"temperatures that were fitted for another file": {mode: "mismatch", why: "CalibrationMismatch", reason: inference.ModelMismatch},
+		"a program that is not there":                    {change: func(o *Options) { o.Command = func(string) []string { return []string{"/no/such/program"} } }, why: "no such file"},
+		"a model file of another hash":                   {mode: "wrong-hash", why: "HashMismatch: want sha256:aa, found sha256:bb"},
+		"a program that is never ready":                  {mode: "never-ready", change: func(o *Options) { o.ReadyWithin = 100 * time.Millisecond }, why: "did not become ready in time"},
 		"a client that cannot be made": {mode: "good", change: func(o *Options) {
 			o.Client = func(http.RoundTripper) (inference.Decider, error) { return nil, errors.New("model is required") }
 		}, why: "model is required"},
@@ -174,8 +180,8 @@ func TestWhatAChildIsUnableToDo(t *testing.T) {
 			child, _ := run(t, c.mode, c.change)
 			eventually(t, "the reason", func() bool { _, why := child.Ready(); return strings.Contains(why, c.why) })
 			_, err := child.Decide(t.Context(), request(t))
-			if inference.ReasonOf(err) != inference.Unreachable || !strings.Contains(err.Error(), c.why) {
-				t.Errorf("got %v, want Unreachable with %q", err, c.why)
+			if want := cmp.Or(c.reason, inference.Unreachable); inference.ReasonOf(err) != want || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("got %v, want %s with %q", err, want, c.why)
 			}
 		})
 	}

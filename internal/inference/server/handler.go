@@ -312,6 +312,7 @@ type wireModels struct {
 type wireModel struct {
 	Name          string   `json:"name"`
 	Description   string   `json:"description"`
+	ReleaseDate   string   `json:"release_date"` // empty: a file does not say it, but clients of this wire read no list without it
 	SHA256        string   `json:"sha256"`
 	Fingerprint   string   `json:"fingerprint"`
 	Architecture  string   `json:"architecture"`

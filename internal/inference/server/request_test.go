@@ -246,6 +246,9 @@ func TestModelsAreListed(t *testing.T) {
 	if diff := cmp.Diff(want, body); diff != "" || got.status != 200 {
 		t.Errorf("status %d (-want +got):\n%s", got.status, diff)
 	}
+	if !strings.Contains(got.body, `"release_date":""`) {
+		t.Errorf("clients of others want a release date, even an empty one: %s", got.body)
+	}
 }
 
 // TestMetrics reads what is exported after one answer and one refusal.
