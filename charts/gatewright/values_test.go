@@ -243,8 +243,10 @@ func TestValues(t *testing.T) {
 		"without the approver's role nothing of it is there": {
 			values: []string{`rbac={"approverRole":false}`},
 			check: func(t *testing.T, objects []object) {
-				if has(objects, "ClusterRole", "gatewright-approver") {
-					t.Error("the role is there")
+				for _, name := range []string{"gatewright-approver", "gatewright-auditor"} {
+					if has(objects, "ClusterRole", name) {
+						t.Errorf("%s is there", name)
+					}
 				}
 			},
 		},

@@ -169,15 +169,11 @@ func testDecisions(t *testing.T, d *desk) {
 	if _, page := b.see(""); strings.Contains(page, "/console/decisions") || !strings.Contains(page, "verb get on the resource decisions") {
 		t.Error("the list offers decisions, or does not say why not")
 	}
-	d.server.ApplyObjects(t, object(t, `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: reads-decisions}
-rules: [{apiGroups: [gatewright.dev], resources: [decisions], verbs: [get]}]`), object(t, fmt.Sprintf(`
+	d.server.ApplyObjects(t, object(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: reads-decisions}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reads-decisions}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gatewright-auditor}
 subjects: [{kind: ServiceAccount, name: grace, namespace: %s}]`, d.people)))
 	d.server.Token(t, d.people, "grace")
 	b = d.signedIn(t, "grace")

@@ -166,6 +166,11 @@ func TestMemoryIsEstimatedBeforeLoading(t *testing.T) {
 	if err := d.checkMemory(4096, d.batch(4096), 1<<30); err != nil {
 		t.Error(err)
 	}
+	larger := d
+	larger.fileSize += 1000 // its copy, and its weights laid out anew
+	if grows := larger.memoryFor(4096, 128) - d.memoryFor(4096, 128); grows != 2000 {
+		t.Errorf("a file that is 1000 bytes longer needs %d bytes more, want 2000", grows)
+	}
 }
 
 func TestHashAndFileOfTheCaller(t *testing.T) {
