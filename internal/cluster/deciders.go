@@ -281,7 +281,7 @@ func (p *places) serve(models []*v1alpha1.DeciderModel) map[string]*gate.ServedD
 		}
 		d := &gate.ServedDecider{
 			Decider: active.revision.guard, Verified: active.isOurs,
-			RequireVerified: m.Spec.RequireVerified != v1alpha1.Optional, Allowed: gate.AllowedNamespaces(m),
+			RequireVerified: m.Spec.RequireVerified != v1alpha1.Optional, Allowed: m.Spec.AllowsNamespace,
 		}
 		if a := active.revision.spec.Artifact; a != nil {
 			d.ModelHash = string(a.SHA256)

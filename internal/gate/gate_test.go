@@ -190,7 +190,7 @@ func (f *fixture) load(t *testing.T, manifests ...string) {
 	}
 	f.gate.SetSnapshot(&Snapshot{
 		Policies: policy.NewSet(compiled),
-		Deciders: map[string]*ServedDecider{"d": {Decider: f.decider, Verified: true, RequireVerified: true, Allowed: NamespaceRule{All: true}}},
+		Deciders: map[string]*ServedDecider{"d": {Decider: f.decider, Verified: true, RequireVerified: true, Allowed: everywhere}},
 	})
 }
 
@@ -288,7 +288,7 @@ func TestDecisions(t *testing.T) {
 		"another fingerprint waits for a person":         {"item.update", func(f *fixture) { f.decider.print = "sha256:other" }, review.Confirm, policy.ReasonDeciderMismatch, "decider"},
 		"a missing answer waits for a person":            {"item.update", func(f *fixture) { f.decider.answers = nil }, review.Confirm, policy.ReasonDeciderBadReply, "decider"},
 		"a decider that does not exist":                  {"item.update", served(func(d map[string]*ServedDecider) { delete(d, "d") }), review.Confirm, policy.ReasonDeciderNotFound, "decider"},
-		"a decider for other namespaces":                 {"item.update", served(func(d map[string]*ServedDecider) { d["d"].Allowed = NamespaceRule{} }), review.Confirm, policy.ReasonDeciderNotAllowed, "decider"},
+		"a decider for other namespaces":                 {"item.update", served(func(d map[string]*ServedDecider) { d["d"].Allowed = nil }), review.Confirm, policy.ReasonDeciderNotAllowed, "decider"},
 		"a decider whose bytes nobody checked":           {"item.update", served(func(d map[string]*ServedDecider) { d["d"].Verified = false }), review.Confirm, policy.ReasonDeciderNotVerified, "decider"},
 		"a log that cannot be written blocks a write":    {"item.update", func(f *fixture) { f.records.fail = audit.ErrUnavailable }, review.Block, ReasonAuditUnavailable, "gate"},
 		"a log that cannot be written blocks a read too": {"item.get", func(f *fixture) { f.records.fail = audit.ErrUnavailable }, review.Block, ReasonAuditUnavailable, "gate"},
@@ -684,7 +684,7 @@ func TestASlowDeciderOfAnAuditPolicyHoldsNobodyUp(t *testing.T) {
 	f.load(t, testPolicy, audit)
 	slow := &decider{wait: make(chan struct{})}
 	defer close(slow.wait)
-	f.gate.snapshot.Load().Deciders["slow"] = &ServedDecider{Decider: slow, Verified: true, Allowed: NamespaceRule{All: true}}
+	f.gate.snapshot.Load().Deciders["slow"] = &ServedDecider{Decider: slow, Verified: true, Allowed: everywhere}
 	call := f.call("item.update", func(r *review.Request) { r.UID = uid(time.Now()) })
 	w := post(f.gate, review.Path+"?timeout=400ms", body(t, call))
 	var out review.ToolCallReview
@@ -710,3 +710,5 @@ func TestAPanicOfADeciderIsNoAnswer(t *testing.T) {
 	f.gate.snapshot.Load().Deciders["d"].Decider = panicky{}
 	f.want(t, f.call("item.update"), review.Confirm, policy.ReasonDeciderUnavailable)
 }
+
+func everywhere(string) bool { return true }

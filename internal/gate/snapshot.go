@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/policy"
 )
@@ -24,33 +23,8 @@ type ServedDecider struct {
 	RequireVerified bool
 	// Candidate is compared with it on live calls; nil: none is.
 	Candidate *Candidate
-	// Allowed are the namespaces whose policies may refer to it.
-	Allowed NamespaceRule
-}
-
-// NamespaceRule says which namespaces are meant.
-type NamespaceRule struct {
-	All        bool
-	Namespaces map[string]bool
-}
-
-// Includes says whether a namespace is meant.
-func (r NamespaceRule) Includes(namespace string) bool { return r.All || r.Namespaces[namespace] }
-
-// AllowedNamespaces reads which namespaces may refer to a decider: all by default, but none for an external one, to
-// which the words of users would go.
-func AllowedNamespaces(m *v1alpha1.DeciderModel) NamespaceRule {
-	a := m.Spec.AllowedNamespaces
-	if a == nil {
-		return NamespaceRule{All: m.Spec.Runtime != v1alpha1.RuntimeExternal}
-	}
-	out := NamespaceRule{All: a.From == v1alpha1.NamespacesAll, Namespaces: map[string]bool{}}
-	if a.From == v1alpha1.NamespacesListed {
-		for _, ns := range a.Namespaces {
-			out.Namespaces[string(ns)] = true
-		}
-	}
-	return out
+	// Allowed says whether policies of a namespace may refer to it; nil: none may.
+	Allowed func(namespace string) bool
 }
 
 // usable says why a decider may not be asked, or nothing.
@@ -59,7 +33,7 @@ func (s *Snapshot) usable(name, namespace string) (*ServedDecider, policy.Reason
 	switch {
 	case d == nil:
 		return nil, policy.ReasonDeciderNotFound
-	case !d.Allowed.Includes(namespace):
+	case d.Allowed == nil, !d.Allowed(namespace):
 		return nil, policy.ReasonDeciderNotAllowed
 	case d.RequireVerified && !d.Verified:
 		return nil, policy.ReasonDeciderNotVerified

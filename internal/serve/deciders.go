@@ -38,7 +38,7 @@ func serveAs(m *v1alpha1.DeciderModel, p *process, decider inference.Decider, fa
 	}
 	guard := inference.NewGuard(decider, options)
 	served := &gate.ServedDecider{
-		Decider: guard, Allowed: gate.AllowedNamespaces(m),
+		Decider: guard, Allowed: m.Spec.AllowsNamespace,
 		Verified:        m.Spec.Runtime == v1alpha1.RuntimeEmbedded || p != nil, // our own process hashed what it computes with
 		RequireVerified: m.Spec.RequireVerified != v1alpha1.Optional,
 	}

@@ -91,7 +91,7 @@ func NewReplayer(o ReplayOptions) (*Replayer, error) {
 	}
 	r.deciders = map[string]*gate.ServedDecider{}
 	for _, m := range r.set.DeciderModels() {
-		r.deciders[m.Name] = &gate.ServedDecider{Decider: recorded{r, m.Name}, Allowed: gate.AllowedNamespaces(m), Verified: true}
+		r.deciders[m.Name] = &gate.ServedDecider{Decider: recorded{r, m.Name}, Allowed: m.Spec.AllowsNamespace, Verified: true}
 	}
 	return r, r.use(r.source.policies(r.set))
 }
