@@ -48,7 +48,8 @@ type CertificateReconciler struct {
 	ends      *prometheus.GaugeVec
 }
 
-// +kubebuilder:rbac:groups="",namespace=gatewright-system,resources=secrets,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups="",namespace=gatewright-system,resources=secrets,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups="",namespace=gatewright-system,resources=secrets,resourceNames=gatewright-authority;gatewright-gate-tls;gatewright-decider-client-tls;gatewright-decider-tls,verbs=update
 
 func setupCertificates(mgr ctrl.Manager, p *parts) error {
 	r := newCertificateReconciler(mgr.GetClient(), p)

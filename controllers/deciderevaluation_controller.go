@@ -39,7 +39,7 @@ type DeciderEvaluationReconciler struct {
 // +kubebuilder:rbac:groups=gatewright.dev,resources=decidermodels,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch,namespace=gatewright-system
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch,namespace=gatewright-system
-// +kubebuilder:rbac:groups="",resources=pods;configmaps,verbs=get;list;watch,namespace=gatewright-system
+// +kubebuilder:rbac:groups="",resources=pods;configmaps;secrets,verbs=get;list;watch,namespace=gatewright-system
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 func setupEvaluations(mgr ctrl.Manager, p *parts) error {
@@ -149,6 +149,9 @@ func (r *DeciderEvaluationReconciler) lookUp(ctx context.Context, e *v1alpha1.De
 	if missing, err := r.lookUpRevision(ctx, &m, name, run); err != nil || missing != "" {
 		return missing, err
 	}
+	if missing, err := r.lookUpToken(ctx, &run.Revision.Spec); err != nil || missing != "" {
+		return missing, err
+	}
 	if set := &e.Spec.CaseSet; set.Type == v1alpha1.CaseSetConfigMap {
 		var cases corev1.ConfigMap
 		switch err := r.client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: string(set.ConfigMapName)}, &cases); {
@@ -173,6 +176,25 @@ func (r *DeciderEvaluationReconciler) lookUpRevision(ctx context.Context, m *v1a
 	}
 	run.Revision, err = workload.ReadRevision(m, &c)
 	if err != nil {
+		return err.Error(), nil
+	}
+	return "", nil
+}
+
+// lookUpToken says why the token of a server outside may not be mounted.
+func (r *DeciderEvaluationReconciler) lookUpToken(ctx context.Context, spec *v1alpha1.DeciderModelSpec) (missing string, err error) {
+	if spec.External == nil || spec.External.TokenSecretRef == nil {
+		return "", nil
+	}
+	var secret corev1.Secret
+	name := string(spec.External.TokenSecretRef.Name)
+	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &secret); {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("Secret %s with the token does not exist in namespace %s", name, r.Namespace), nil
+	case err != nil:
+		return "", fmt.Errorf("reading the token: %w", err)
+	}
+	if _, err := workload.Token(&secret, spec.External); err != nil {
 		return err.Error(), nil
 	}
 	return "", nil

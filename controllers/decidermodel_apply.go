@@ -41,6 +41,7 @@ func (r *DeciderModelReconciler) evaluate(ctx context.Context, m *v1alpha1.Decid
 	if err != nil {
 		return err
 	}
+	// One that is there was made by a pass that the cache has not heard of, or by somebody else. The next pass compares it.
 	err = r.client.Create(ctx, e, client.FieldOwner(managerName))
 	if err = client.IgnoreAlreadyExists(err); err != nil {
 		return fmt.Errorf("creating evaluation %s: %w", e.Name, err)

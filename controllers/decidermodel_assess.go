@@ -69,6 +69,9 @@ func (f *deciderFacts) names() []string {
 // refused leaves everything as it is: what serves goes on, and nothing new is tried.
 func (v *deciderVerdict) refused(f *deciderFacts) *deciderVerdict {
 	v.candidate = f.model.Status.Candidate.DeepCopy()
+	if v.candidate.IsCompared() {
+		v.candidate.Shadow = nil
+	}
 	accepted := condition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalid, f.problem)
 	conditions := []metav1.Condition{accepted}
 	for _, t := range []v1alpha1.ConditionType{v1alpha1.ConditionVerified, v1alpha1.ConditionEvaluated, v1alpha1.ConditionAvailable} {
@@ -229,7 +232,7 @@ func (f *deciderFacts) withPods(name string) []string {
 func (f *deciderFacts) toEvaluate() string {
 	r := f.revisions[f.wanted]
 	rollout := f.model.Spec.Rollout
-	if rollout == nil || rollout.Evaluation == nil || r == nil || r.evaluation != nil || r.seen == nil || r.seen.mismatch != "" {
+	if rollout == nil || rollout.Evaluation == nil || r == nil || r.evaluation != nil || r.evaluationTaken != "" || r.seen == nil || r.seen.mismatch != "" {
 		return ""
 	}
 	return f.wanted

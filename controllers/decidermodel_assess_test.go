@@ -112,6 +112,20 @@ func shadowed(compared, disagreed, failed int64) func(*world) {
 	}
 }
 
+// goneBackTo asks for "new", which served before "old".
+func goneBackTo(w *world) {
+	w.model.Annotations = map[string]string{rollbackAnnotation: "new"}
+	w.model.Status.History = []v1alpha1.DeciderRevision{*before("new", 2*time.Hour)}
+}
+
+// down has no pod of the active revision, for so long as the status says.
+func down(since time.Duration) func(*world) {
+	return func(w *world) {
+		w.revisions["old"].pods = podFacts{}
+		w.model.Status.Conditions = []metav1.Condition{{Type: "Available", Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon.Add(-since))}}
+	}
+}
+
 func runtimeIs(r v1alpha1.Runtime) func(*world) {
 	return func(w *world) {
 		w.model.Spec.Runtime = r
@@ -267,6 +281,30 @@ func TestWhichRevisionServesAndWhatIsSaidOfIt(t *testing.T) {
 			w.model.Status.Candidate = before("new", time.Minute)
 			w.model.Status.Candidate.Shadow = &v1alpha1.ShadowResult{Compared: 100, Disagreed: 50}
 		})), want{active: "old f-old", candidate: "new", run: "new,old", evaluated: "False ShadowDisagreed", ready: "False ShadowDisagreed", recheck: lookAgain}},
+		"one that served before is gone back to, and would disagree": {newWorld(withActive, shadowed(100, 60, 0), goneBackTo), want{
+			active: "new f-new", run: "new,old", ready: serves, recheck: lookAgain,
+		}},
+		"one that served before is gone back to, and misses a floor": {newWorld(withActive, evaluated(94, "f-new"), shadowed(0, 0, 0), goneBackTo), want{
+			active: "old f-old", candidate: "new", run: "new,old", evaluated: "False FloorMissed", ready: "False FloorMissed", recheck: lookAgain,
+		}},
+		"one that never served is asked for by the annotation": {newWorld(withActive, shadowed(0, 0, 0), goneBackTo, change(func(w *world) {
+			w.model.Status.History = nil
+		})), want{active: "old f-old", candidate: "new", run: "new,old", evaluated: "Unknown Shadowing", ready: "Unknown Pending", recheck: lookSoon}},
+		"the active revision is down, so that nothing can be compared": {newWorld(withActive, shadowed(10, 0, 0), down(downFor)), want{
+			active: "new f-new", run: "new,old", ready: serves, recheck: lookAgain,
+		}},
+		"the active revision is down, and floors count": {newWorld(withActive, evaluated(94, "f-new"), shadowed(0, 0, 0), down(downFor)), want{
+			active: "old f-old", candidate: "new", run: "new,old", evaluated: "False FloorMissed", available: "False Unavailable", ready: "False FloorMissed", recheck: lookAgain,
+		}},
+		"the active revision is down for a moment": {newWorld(withActive, shadowed(10, 0, 0), down(downFor-time.Second)), want{
+			active: "old f-old", candidate: "new", run: "new,old", evaluated: "Unknown Shadowing", available: "False Unavailable", ready: "False Unavailable", recheck: lookSoon,
+		}},
+		"the active revision was down and answers again": {newWorld(withActive, shadowed(10, 0, 0), down(downFor), change(func(w *world) {
+			w.revisions["old"].pods = podFacts{ready: 1, complete: true}
+		})), want{active: "old f-old", candidate: "new", run: "new,old", evaluated: "Unknown Shadowing", ready: "Unknown Pending", recheck: lookSoon}},
+		"the active revision is down, and the candidate had disagreed": {newWorld(withActive, shadowed(100, 60, 0), down(downFor)), want{
+			active: "old f-old", candidate: "new", run: "new,old", evaluated: "False ShadowDisagreed", available: "False Unavailable", ready: "False ShadowDisagreed", recheck: lookAgain,
+		}},
 		"an object of somebody else has the name": {newWorld(withActive, change(func(w *world) { w.revisions["new"].taken = "Service new" })), want{
 			active: "old f-old", candidate: "new", run: "old", ready: "False NameTaken: Service new belongs to somebody else", recheck: lookAgain,
 		}},

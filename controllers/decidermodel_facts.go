@@ -38,6 +38,8 @@ type revisionFacts struct {
 	seen *seen
 	// silent is why it could not be asked.
 	silent string
+	// evaluationTaken names a DeciderEvaluation that has the name of that of this revision and is another one. Empty: none.
+	evaluationTaken string
 	// evaluation of this revision by the cases and floors of now; nil as long as there is none.
 	evaluation *v1alpha1.DeciderEvaluation
 }
@@ -96,6 +98,8 @@ const (
 	// drainFor is how long the pods of a revision stay after another took over: until every gate has heard of it, and the
 	// last call that began before that has ended.
 	drainFor = 90 * time.Second
+	// downFor is how long the active revision must have been away before a candidate is no longer compared with it.
+	downFor = 5 * time.Minute
 	// lookAgain is how often a decider is asked who it is, without an event.
 	lookAgain = time.Minute
 	// lookSoon is how often a candidate is asked.

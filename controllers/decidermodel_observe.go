@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -179,18 +180,19 @@ func (r *DeciderModelReconciler) observeEvaluation(ctx context.Context, f *decid
 	if f.model.Spec.Rollout == nil || f.model.Spec.Rollout.Evaluation == nil {
 		return nil
 	}
-	name, err := workload.EvaluationName(facts.revision.Name, f.model.Spec.Rollout.Evaluation)
+	wanted, err := workload.NewEvaluation(f.model, facts.revision.Name)
 	if err != nil {
 		return err
 	}
 	var e v1alpha1.DeciderEvaluation
-	switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, &e); {
+	switch err := r.client.Get(ctx, client.ObjectKey{Name: wanted.Name}, &e); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading the evaluation: %w", err)
-	case !metav1.IsControlledBy(&e, f.model):
-		facts.taken = "DeciderEvaluation " + name
+	case !metav1.IsControlledBy(&e, f.model), !equality.Semantic.DeepEqual(e.Spec, wanted.Spec):
+		// Its name can be foreseen, and an owner can be written by whoever makes it: only its spec says what it has shown.
+		facts.evaluationTaken = "DeciderEvaluation " + e.Name
 		return nil
 	}
 	if e.DeletionTimestamp.IsZero() {

@@ -207,9 +207,9 @@ func (p *prober) askExternal(ctx context.Context, r workload.Revision) (*seen, e
 		if err := p.reader.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: string(ref.Name)}, &secret); err != nil {
 			return nil, fmt.Errorf("reading spec.external.tokenSecretRef: %w", err)
 		}
-		held := string(secret.Data["token"])
-		if held == "" {
-			return nil, fmt.Errorf("spec.external.tokenSecretRef: Secret %s has no key token", ref.Name)
+		held, err := workload.Token(&secret, r.Spec.External)
+		if err != nil {
+			return nil, err
 		}
 		token = func() string { return held }
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,8 +50,22 @@ func TestAServerOfSomebodyElseIsAskedAQuestion(t *testing.T) {
 		}
 	}
 	wantError("reading spec.external.tokenSecretRef")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "token"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "token"}, Data: map[string][]byte{"token": []byte("right")}}
 	k.create(secret)
+	wantError("is not released for servers outside")
+	release(secret, "other.example.com")
+	secret.Data = nil
+	if err := k.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	wantError("may be sent to host")
+	if asked != 0 {
+		t.Errorf("it was asked %d times", asked)
+	}
+	release(secret, strings.TrimPrefix(s.URL, "https://"))
+	if err := k.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
 	wantError("has no key token")
 	update := func(token string) {
 		k.get(client.ObjectKeyFromObject(secret), secret)
@@ -73,6 +88,47 @@ func TestAServerOfSomebodyElseIsAskedAQuestion(t *testing.T) {
 	model = "moved"
 	if got, err := ask(); err != nil || got.mismatch == "" {
 		t.Errorf("an alias that moved: %+v, %v", got, err)
+	}
+}
+
+// release lets the token of a Secret be sent to a host.
+func release(s *corev1.Secret, host string) {
+	s.Labels = map[string]string{names.ExternalTokenLabel: names.ExternalTokenEnabled}
+	s.Annotations = map[string]string{names.AllowedHostAnnotation: host}
+}
+
+// A Secret of another purpose, named by whoever may write a DeciderModel, is not sent to a server of theirs.
+func TestASecretOfAnotherPurposeIsNotSent(t *testing.T) {
+	asked := 0
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer s.Close()
+	k := newDeciderKit(t, fakeCluster(t, nil), names.Namespace)
+	k.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "deployer-token"}, Type: corev1.SecretTypeServiceAccountToken,
+		Data: map[string][]byte{"token": []byte("words of a token")},
+	})
+	k.create(judge(func(m *v1alpha1.DeciderModelSpec) {
+		m.Runtime, m.Artifact = v1alpha1.RuntimeExternal, nil
+		m.External = &v1alpha1.ExternalRuntime{
+			URL: s.URL, Model: "x", MaxInFlight: 1, TokenSecretRef: &v1alpha1.SecretReference{Name: "deployer-token"},
+			CABundle: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
+		}
+	}))
+	m := k.reconcile()
+	k.wantCondition(m, v1alpha1.ConditionAvailable, "False Unavailable: it does not answer: spec.external.tokenSecretRef: Secret deployer-token is not released for servers outside")
+	if asked != 0 || m.Status.Active != nil {
+		t.Errorf("it was asked %d times, and %+v serves", asked, m.Status.Active)
+	}
+	e := &v1alpha1.DeciderEvaluation{ObjectMeta: metav1.ObjectMeta{Name: "by-hand", UID: "e"}, Spec: v1alpha1.DeciderEvaluationSpec{
+		DeciderRef: v1alpha1.EvaluatedDecider{Name: "judge", Revision: m.Status.Candidate.Name}, CaseSet: v1alpha1.CaseSet{Type: v1alpha1.CaseSetOCI, OCI: &v1alpha1.OCIArtifact{}},
+	}}
+	k.create(e)
+	e = k.reconcileEvaluation("by-hand")
+	if got := readyOf(e.Status.Conditions, v1alpha1.ConditionComplete); !strings.HasPrefix(got, "Unknown Pending: spec.external.tokenSecretRef: Secret deployer-token is not released") {
+		t.Error(got)
+	}
+	if got := k.names(&batchv1.JobList{}); got != nil {
+		t.Errorf("its token is mounted by %v", got)
 	}
 }
 

@@ -275,6 +275,9 @@ func TestASpecThatMakesNoSenseStartsNothing(t *testing.T) {
 		"a foreign image with a readout": {func(s *v1alpha1.DeciderModelSpec) {
 			s.Runtime, s.Artifact, s.Container, s.Readout = v1alpha1.RuntimeContainer, nil, &v1alpha1.ContainerRuntime{Image: "x"}, v1alpha1.ReadoutClassHead
 		}, "spec.readout"},
+		"a priority of the cluster itself": {func(s *v1alpha1.DeciderModelSpec) {
+			s.Pod = &v1alpha1.DeciderPod{PriorityClassName: "system-node-critical"}
+		}, "spec.pod.priorityClassName"},
 		"a server without an address":  {func(s *v1alpha1.DeciderModelSpec) { s.Runtime, s.Artifact = v1alpha1.RuntimeExternal, nil }, "spec.external is missing"},
 		"a runtime of a later version": {func(s *v1alpha1.DeciderModelSpec) { s.Runtime = "Other" }, `spec.runtime "Other"`},
 	}

@@ -11,6 +11,9 @@ import (
 // deciderProblem says what of a spec makes no sense on its own, beyond what the schema refuses, or needs a flag that this
 // manager was not given. Empty: nothing.
 func deciderProblem(spec *v1alpha1.DeciderModelSpec, o DeciderOptions) string {
+	if spec.Pod.HasSystemPriority() {
+		return "spec.pod.priorityClassName: " + spec.Pod.PriorityClassName + " is for the parts of the cluster itself: name a class of your own"
+	}
 	switch spec.Runtime {
 	case v1alpha1.RuntimeEmbedded:
 		return embeddedProblem(spec)

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,7 @@ type trial struct {
 	isActive, hasActive bool
 
 	available, verified, evaluated finding
-	// shadowed is the comparison on live calls, once it is over.
+	// shadowed is the comparison on live calls, once it is over. Empty: gates are to compare. nil: nothing is compared.
 	shadowed *v1alpha1.ShadowResult
 }
 
@@ -70,7 +71,7 @@ func (t *trial) describe(to *v1alpha1.DeciderRevision) {
 	if t.of.evaluation != nil {
 		to.Evaluation = v1alpha1.ObjectName(t.of.evaluation.Name)
 	}
-	if t.shadowed != nil {
+	if t.shadowed != nil || to.IsCompared() {
 		to.Shadow = t.shadowed
 	}
 }
@@ -194,7 +195,8 @@ func (t *trial) isEvaluated() finding {
 			return result
 		}
 	}
-	if rollout.Shadow == nil || t.isActive || !t.hasActive { // the first revision has none to be compared with
+	// The first revision has none to be compared with, and one that is gone back to is there because the active one is bad.
+	if rollout.Shadow == nil || t.isActive || !t.hasActive || t.goesBack() {
 		return result
 	}
 	if t.of == nil {
@@ -204,6 +206,9 @@ func (t *trial) isEvaluated() finding {
 }
 
 func (t *trial) floors(gate *v1alpha1.EvaluationGate) finding {
+	if t.of != nil && t.of.evaluationTaken != "" {
+		return fails(v1alpha1.ReasonNameTaken, "%s is not the one that this rollout makes and is left alone: delete it", t.of.evaluationTaken)
+	}
 	if t.of == nil || t.of.evaluation == nil {
 		return waits(v1alpha1.ReasonPending, "the evaluation begins when the decider answers")
 	}
@@ -245,7 +250,12 @@ func (t *trial) compared(bar *v1alpha1.ShadowComparison, before finding) finding
 	total, other := counts.Compared+counts.Failed, counts.Disagreed+counts.Failed
 	text := fmt.Sprintf("%d of %d live calls compared, %d with another outcome and %d without an answer", total, bar.Decisions, counts.Disagreed, counts.Failed)
 	switch {
+	case total < int64(bar.Decisions) && t.activeIsDown():
+		return holds(before.reason, before.message+"; nothing is compared, as the active revision does not answer")
 	case total < int64(bar.Decisions):
+		if t.available.isTrue() && t.verified.status != metav1.ConditionFalse && t.of.seen != nil {
+			t.shadowed = &v1alpha1.ShadowResult{}
+		}
 		return waits(v1alpha1.ReasonShadowing, "%s", text)
 	case other*100 > int64(bar.MaxDisagreementPercent)*total:
 		t.shadowed = &v1alpha1.ShadowResult{Compared: counts.Compared, Disagreed: counts.Disagreed, Failed: counts.Failed}
@@ -253,6 +263,22 @@ func (t *trial) compared(bar *v1alpha1.ShadowComparison, before finding) finding
 	}
 	t.shadowed = &v1alpha1.ShadowResult{Compared: counts.Compared, Disagreed: counts.Disagreed, Failed: counts.Failed}
 	return holds(before.reason, before.message+"; "+text)
+}
+
+// goesBack says whether a revision is asked for that has served before.
+func (t *trial) goesBack() bool {
+	return t.isRollback() && slices.ContainsFunc(t.model.Status.History, func(r v1alpha1.DeciderRevision) bool { return string(r.Name) == t.wanted })
+}
+
+// activeIsDown says whether the active revision has not answered for a while, so that there is nothing to compare with. Pods
+// that are away for a moment do not open the way for a candidate.
+func (t *trial) activeIsDown() bool {
+	was := meta.FindStatusCondition(t.model.Status.Conditions, string(v1alpha1.ConditionAvailable))
+	if was == nil || was.Status != metav1.ConditionFalse || t.now.Sub(was.LastTransitionTime.Time) < downFor {
+		return false
+	}
+	serving := trial{deciderFacts: t.deciderFacts, of: t.revisions[string(t.model.Status.Active.Name)], isActive: true, hasActive: true}
+	return serving.isAvailable().status == metav1.ConditionFalse
 }
 
 func orNone(s string) string {

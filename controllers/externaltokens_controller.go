@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,14 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/inference/workload"
 	"gatewright.dev/gatewright/internal/names"
 )
 
-// tokenKey is the key of a Secret that spec.external.tokenSecretRef names.
-const tokenKey = "token"
-
 // TokenReconciler copies the bearer tokens for deciders of runtime External into the one Secret that gates mount. A gate
-// may read no Secrets, and so can hand out none.
+// may read no Secrets, and so can hand out none. Only what its keeper has released for the host of a revision is copied.
 type TokenReconciler struct {
 	client    client.Client
 	namespace string
@@ -52,14 +49,17 @@ func (r *TokenReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (c
 		return ctrl.Result{}, err
 	}
 	data := map[string][]byte{}
-	for _, name := range wanted {
+	for name, servers := range wanted {
 		var s corev1.Secret
 		switch err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &s); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return ctrl.Result{}, fmt.Errorf("reading a token: %w", err)
-		case len(s.Data[tokenKey]) > 0:
-			data[name] = s.Data[tokenKey]
+		}
+		for _, x := range servers {
+			if token, err := workload.Token(&s, x); err == nil {
+				data[name] = []byte(token)
+			}
 		}
 	}
 	secret := corev1ac.Secret(names.ExternalTokensSecret, r.namespace).
@@ -71,13 +71,13 @@ func (r *TokenReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (c
 	return ctrl.Result{}, nil
 }
 
-// named lists the Secrets that the revisions of deciders name, but for the one that is written here.
-func (r *TokenReconciler) named(ctx context.Context) ([]string, error) {
+// named lists the Secrets that the revisions of deciders name, but for the one that is written here, and for which servers.
+func (r *TokenReconciler) named(ctx context.Context) (map[string][]*v1alpha1.ExternalRuntime, error) {
 	var list appsv1.ControllerRevisionList
 	if err := r.client.List(ctx, &list, client.InNamespace(r.namespace)); err != nil {
 		return nil, fmt.Errorf("listing revisions: %w", err)
 	}
-	var out []string
+	out := map[string][]*v1alpha1.ExternalRuntime{}
 	for i := range list.Items {
 		owner := metav1.GetControllerOf(&list.Items[i])
 		var spec v1alpha1.DeciderModelSpec
@@ -85,9 +85,8 @@ func (r *TokenReconciler) named(ctx context.Context) ([]string, error) {
 			continue
 		}
 		if x := spec.External; x != nil && x.TokenSecretRef != nil && string(x.TokenSecretRef.Name) != names.ExternalTokensSecret {
-			out = append(out, string(x.TokenSecretRef.Name))
+			out[string(x.TokenSecretRef.Name)] = append(out[string(x.TokenSecretRef.Name)], x)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return out, nil
 }

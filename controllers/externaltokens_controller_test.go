@@ -17,13 +17,21 @@ import (
 func TestGatesGetTheTokensThatDecidersName(t *testing.T) {
 	k := newDeciderKit(t, fakeCluster(t, nil), names.Namespace)
 	secret := func(namespace, name string, data map[string][]byte) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+		release(s, "example.com")
+		return s
 	}
+	kept := secret(k.namespace, "kept", map[string][]byte{"token": []byte("t4")})
+	kept.Labels = nil
+	k.create(kept)
+	elsewhere := secret(k.namespace, "other-host", map[string][]byte{"token": []byte("t5")})
+	release(elsewhere, "other.example.com")
+	k.create(elsewhere)
 	k.create(secret(k.namespace, "one", map[string][]byte{"token": []byte("t1"), "more": []byte("not this")}))
 	k.create(secret(k.namespace, "unnamed", map[string][]byte{"token": []byte("t2")}))
 	k.create(secret(k.namespace, "empty", map[string][]byte{"password": []byte("p")}))
 	k.create(secret("elsewhere", "far", map[string][]byte{"token": []byte("t3")}))
-	for _, name := range []string{"one", "empty", "missing", "far", names.ExternalTokensSecret} {
+	for _, name := range []string{"one", "empty", "missing", "far", "kept", "other-host", names.ExternalTokensSecret} {
 		m := judge(func(s *v1alpha1.DeciderModelSpec) {
 			s.Runtime, s.Artifact = v1alpha1.RuntimeExternal, nil
 			s.External = &v1alpha1.ExternalRuntime{URL: "https://example.com", Model: name, TokenSecretRef: &v1alpha1.SecretReference{Name: v1alpha1.ObjectName(name)}}

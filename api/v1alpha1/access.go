@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // AllowsNamespace says whether policies of a namespace may refer to the decider: all by default, but none for one at a
 // URL, to which the words of users would go.
@@ -21,4 +24,16 @@ func (s *DeciderModelSpec) AllowsEveryNamespace() bool {
 		return s.Runtime != RuntimeExternal
 	}
 	return s.AllowedNamespaces.From == NamespacesAll
+}
+
+// IsCompared says whether gates are to compare this candidate with the active revision on live calls: the manager has
+// asked for it, and enough have not been compared yet.
+func (r *DeciderRevision) IsCompared() bool {
+	return r != nil && r.Shadow != nil && r.Shadow.Compared+r.Shadow.Failed == 0
+}
+
+// HasSystemPriority says whether the pods would have a priority that is for the parts of the cluster itself, before which
+// everything else on a node has to go.
+func (d *DeciderPod) HasSystemPriority() bool {
+	return d != nil && strings.HasPrefix(d.PriorityClassName, "system-")
 }

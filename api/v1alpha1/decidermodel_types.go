@@ -173,7 +173,7 @@ type Artifact struct {
 	// persistentVolumeClaim is a volume in Gatewright's namespace.
 	// +optional
 	PersistentVolumeClaim *PVCArtifact `json:"persistentVolumeClaim,omitempty"`
-	// bundled is a file that ships with Gatewright.
+	// bundled is the judge in the gate, or a file in a decider image of your own.
 	// +optional
 	Bundled *BundledArtifact `json:"bundled,omitempty"`
 }
@@ -205,7 +205,7 @@ type PVCArtifact struct {
 	Path string `json:"path"`
 }
 
-// BundledArtifact is a file that ships with Gatewright.
+// BundledArtifact is the judge in the gate, or a file in the image of the decider.
 type BundledArtifact struct {
 	// name of the file.
 	// +required
@@ -278,7 +278,8 @@ type ExternalRuntime struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Model string `json:"model"`
-	// tokenSecretRef names a Secret in Gatewright's namespace whose key token holds a bearer token.
+	// tokenSecretRef names a Secret in Gatewright's namespace whose key token holds a bearer token. It must have the label
+	// gatewright.dev/external-token=true and the annotation gatewright.dev/allowed-host with the host of url.
 	// +optional
 	TokenSecretRef *SecretReference `json:"tokenSecretRef,omitempty"`
 	// caBundle is PEM certificates to trust. Default: the system's.
@@ -376,7 +377,7 @@ type DeciderPod struct {
 	// affinity of the pods.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-	// priorityClassName of the pods.
+	// priorityClassName of the pods. Those that begin with system- are refused.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
@@ -517,7 +518,8 @@ type DeciderRevision struct {
 	// evaluation names the DeciderEvaluation of this revision.
 	// +optional
 	Evaluation ObjectName `json:"evaluation,omitempty"`
-	// shadow is how it compared with the revision before it on live calls, once enough were compared.
+	// shadow on a candidate that has passed its evaluation lets gates compare it with the active revision on live calls:
+	// they do while it is there and empty. Once enough calls were compared it holds how they came out, and they stop.
 	// +optional
 	Shadow *ShadowResult `json:"shadow,omitempty"`
 	// since is when it took this place.

@@ -88,6 +88,13 @@ const (
 	ModelLabel = "gatewright.dev/decider-model"
 	// RevisionLabel names its revision.
 	RevisionLabel = "gatewright.dev/decider-revision"
+	// ExternalTokenLabel on a Secret, with value ExternalTokenEnabled, says that its key token may be sent to the server that
+	// AllowedHostAnnotation names. No other Secret is read for spec.external.tokenSecretRef.
+	ExternalTokenLabel   = "gatewright.dev/external-token" //nolint:gosec // the name of a label
+	ExternalTokenEnabled = "true"
+	// AllowedHostAnnotation on such a Secret is the one host that its token may be sent to, as HOST or HOST:PORT. Without a
+	// port it is that of the scheme: 443 for https.
+	AllowedHostAnnotation = "gatewright.dev/allowed-host"
 	// RollbackAnnotation on a DeciderModel names a revision of its history that is to be the candidate again.
 	RollbackAnnotation = "gatewright.dev/rollback-to"
 	// ApproversAnnotation on a namespace names the service accounts that may decide about its approvals, as namespace/name,
@@ -159,6 +166,6 @@ const (
 	BinaryPath = "/usr/local/bin"
 	// DeciderLibraryPath has the shared libraries of llama.cpp, in the image of the decider.
 	DeciderLibraryPath = "/usr/lib/llama"
-	// DeciderModelsPath has the files that an artifact of type Bundled names, in the image of the decider.
+	// DeciderModelsPath has the files that an artifact of type Bundled names, in an image of the decider that was built with them.
 	DeciderModelsPath = "/usr/share/gatewright/models"
 )

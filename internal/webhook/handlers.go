@@ -54,12 +54,12 @@ func Register(s ctrlwebhook.Server, scheme *runtime.Scheme, reader client.Reader
 	s.Register(InjectPath, &admission.Webhook{Handler: injector{namespace: namespace}})
 }
 
-// ownAccounts are the user names of the installation's own service accounts, and of the controllers of the cluster that
-// take away what belongs to a namespace or owner that is gone.
+// ownAccounts are the user names of the installation's own service accounts that write, and of the controllers of the
+// cluster that take away what belongs to a namespace or owner that is gone.
 func ownAccounts(namespace string) []string {
 	const prefix = "system:serviceaccount:"
 	out := []string{prefix + "kube-system:namespace-controller", prefix + "kube-system:generic-garbage-collector"}
-	for _, name := range []string{names.ManagerServiceAccount, names.GateServiceAccount, names.EvaluatorServiceAccount} {
+	for _, name := range []string{names.ManagerServiceAccount, names.GateServiceAccount} {
 		out = append(out, prefix+namespace+":"+name)
 	}
 	return out

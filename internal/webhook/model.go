@@ -144,6 +144,10 @@ func validatePod(d *v1alpha1.DeciderPod, p *field.Path) field.ErrorList {
 	if m := d.ModelMemoryLimit; m != nil && m.Sign() <= 0 {
 		errs = append(errs, field.Invalid(p.Child("modelMemoryLimit"), m.String(), "leaves no room for a model: write more than 0, or remove it"))
 	}
+	if d.HasSystemPriority() {
+		errs = append(errs, field.Invalid(p.Child("priorityClassName"), d.PriorityClassName,
+			"is for the parts of the cluster itself, before which everything else has to go: name a class of your own"))
+	}
 	if d.Resources != nil {
 		errs = append(errs, validateResources(d.Resources, p.Child("resources"))...)
 	}

@@ -135,6 +135,8 @@ func TestValidateDeciderModel(t *testing.T) {
 		"requests within limits":                          {pod(v1alpha1.DeciderPod{Resources: quantities("1Gi", "2Gi")}), nil},
 		"requests above limits":                           {pod(v1alpha1.DeciderPod{Resources: quantities("2Gi", "1Gi")}), []string{"spec.pod.resources.requests[memory]"}},
 		"less than nothing":                               {pod(v1alpha1.DeciderPod{Resources: quantities("-1", "1Gi")}), []string{"spec.pod.resources.requests[memory]"}},
+		"a priority of one's own":                         {pod(v1alpha1.DeciderPod{PriorityClassName: "deciders"}), nil},
+		"a priority of the cluster itself":                {pod(v1alpha1.DeciderPod{PriorityClassName: "system-node-critical"}), []string{"spec.pod.priorityClassName"}},
 		"a claim":                                         {pod(v1alpha1.DeciderPod{Resources: &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}}}), []string{"spec.pod.resources.claims"}},
 		"no room for a model":                             {pod(v1alpha1.DeciderPod{ModelMemoryLimit: new(resource.MustParse("0"))}), []string{"spec.pod.modelMemoryLimit"}},
 		"a label of a node that is none":                  {pod(v1alpha1.DeciderPod{NodeSelector: map[string]string{"a b": "c"}}), []string{"spec.pod.nodeSelector"}},

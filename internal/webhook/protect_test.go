@@ -81,6 +81,7 @@ func TestProtect(t *testing.T) {
 		"a service account that no policy selects": {user: "system:serviceaccount:ci:deployer", wantAllowed: true},
 		"the gate": {user: "system:serviceaccount:" + names.Namespace + ":" + names.GateServiceAccount, wantAllowed: true},
 		"who takes away what is left of a namespace":   {user: "system:serviceaccount:kube-system:namespace-controller", wantAllowed: true},
+		"the account of evaluations, as any other":     {user: "system:serviceaccount:" + names.Namespace + ":" + names.EvaluatorServiceAccount, fails: func(l client.ObjectList) bool { _, is := l.(*v1alpha1.ClusterToolPolicyList); return is }, want: "listing cluster tool policies"},
 		"a name that cannot be read":                   {user: "system:serviceaccount:shop", want: "cannot be read"},
 		"an agent when policies cannot be listed":      {user: agent, fails: func(l client.ObjectList) bool { _, is := l.(*v1alpha1.ToolPolicyList); return is }, want: "listing tool policies"},
 		"anybody when cluster policies cannot be read": {user: "system:serviceaccount:ci:deployer", fails: func(l client.ObjectList) bool { _, is := l.(*v1alpha1.ClusterToolPolicyList); return is }, want: "listing cluster tool policies"},

@@ -91,7 +91,7 @@ func place(to *corev1ac.PodSpecApplyConfiguration, pod *v1alpha1.DeciderPod) {
 		return
 	}
 	to.WithNodeSelector(pod.NodeSelector)
-	if pod.PriorityClassName != "" {
+	if pod.PriorityClassName != "" && !pod.HasSystemPriority() {
 		to.WithPriorityClassName(pod.PriorityClassName)
 	}
 	for _, t := range pod.Tolerations {

@@ -109,7 +109,7 @@ func evaluationPod(i Install, e Evaluation) *corev1ac.PodSpecApplyConfiguration 
 			"--tls-cert", tlsPath+"/tls.crt", "--tls-key", tlsPath+"/tls.key", "--ca", tlsPath+"/ca.crt")
 	}
 	if x := e.Revision.Spec.External; x != nil && x.TokenSecretRef != nil {
-		p.WithVolumes(secretVolume("token", string(x.TokenSecretRef.Name)))
+		p.WithVolumes(tokenVolume("token", string(x.TokenSecretRef.Name)))
 		c.WithVolumeMounts(mount("token", tokenPath)).WithArgs("--token-file", tokenPath+"/token")
 	}
 	return p.WithContainers(c)
