@@ -109,7 +109,7 @@ func (a *app) connect(context.Context) error {
 		return reader.Get().AbsPath(cluster.PingPath).Param("limit", "1").Do(ctx).Error()
 	}
 	a.contact = cluster.NewContact(cluster.ContactOptions{
-		Ping: ping, Paths: cluster.WatchedPaths(a.config.namespace), Limit: a.config.maxStaleness, Clock: a.clock, Log: a.log,
+		Ping: ping, Paths: slices.Concat(cluster.WatchedPaths(a.config.namespace), objects.WatchedPaths(a.config.namespace)), Limit: a.config.maxStaleness, Clock: a.clock, Log: a.log,
 	})
 	a.keys = cluster.NewKeys(reader, a.clock, a.log)
 	return nil
@@ -146,8 +146,10 @@ func (a *app) openApprovals(context.Context) error {
 		}
 		a.config.identity = host
 	}
+	server := rest.CopyConfig(a.server)
+	server.Wrap(a.contact.Wrap)
 	store, err := objects.New(objects.Options{
-		Config: a.server, Namespace: a.config.namespace, Identity: a.config.identity, Seals: a.seals, Clock: a.clock, Log: a.log,
+		Config: server, Namespace: a.config.namespace, Identity: a.config.identity, Seals: a.seals, Clock: a.clock, Log: a.log,
 	})
 	if err != nil {
 		return err
@@ -167,7 +169,7 @@ func (a *app) open(ctx context.Context) error {
 	a.later(func() error { stop(); return nil })
 	identity, err := cluster.NewIdentity(cluster.IdentityOptions{
 		Reviews: a.client.AuthenticationV1().TokenReviews(), Keys: a.keys, IsAway: a.contact.IsAway,
-		Audience: c.audience, TTL: c.tokenTTL, Clock: a.clock, Registry: a.registry,
+		Limit: c.maxStaleness, IsStale: func() bool { return a.contact.Age() > c.maxStaleness }, Audience: c.audience, TTL: c.tokenTTL, Clock: a.clock, Registry: a.registry,
 	})
 	if err != nil {
 		return err

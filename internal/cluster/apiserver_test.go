@@ -43,7 +43,7 @@ func TestTokensOfARealAPIServer(t *testing.T) {
 	var err error
 	w.Identity, err = NewIdentity(IdentityOptions{
 		Reviews: client.AuthenticationV1().TokenReviews(), Keys: keys, IsAway: func() bool { return isAway }, Audience: names.Audience,
-		Clock: clock, Registry: prometheus.NewRegistry(),
+		Limit: time.Minute, Clock: clock, Registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -281,18 +281,39 @@ func (p *places) serve(models []*v1alpha1.DeciderModel) map[string]*gate.ServedD
 		}
 		d := &gate.ServedDecider{
 			Decider: active.revision.guard, Verified: active.isOurs,
-			RequireVerified: m.Spec.RequireVerified != v1alpha1.Optional, Allowed: m.Spec.AllowsNamespace,
+			RequireVerified: m.Spec.RequireVerified != v1alpha1.Optional, Allowed: allowed(m, active.revision),
 		}
 		if a := active.revision.spec.Artifact; a != nil {
 			d.ModelHash = string(a.SHA256)
 		}
-		candidate, ok := p.candidates[m.Name]
-		if ok && candidate.err == nil && m.Spec.Rollout != nil && m.Spec.Rollout.Shadow != nil {
-			d.Candidate = &gate.Candidate{Revision: candidate.name, Decider: candidate.revision.guard, Tally: candidate.revision.tally}
+		if c, ok := p.candidates[m.Name]; ok && c.err == nil && isCompared(m, c.revision) {
+			d.Candidate = &gate.Candidate{Revision: c.name, Decider: c.revision.guard, Tally: c.revision.tally}
 		}
 		out[m.Name] = d
 	}
 	return out
+}
+
+// allowed gives who may refer to a decider whose active revision this is. The spec speaks of what is to come, so what it allows
+// by default for a server in the cluster is not taken for one at a URL that is still active: then the list alone counts.
+func allowed(m *v1alpha1.DeciderModel, active *revision) func(namespace string) bool {
+	a := m.Spec.AllowedNamespaces
+	if !leavesSpec(m, active) || a != nil && a.From == v1alpha1.NamespacesListed {
+		return m.Spec.AllowsNamespace
+	}
+	return func(string) bool { return false }
+}
+
+// leavesSpec says that a revision sends what it is asked to a URL although the spec has no such server.
+func leavesSpec(m *v1alpha1.DeciderModel, r *revision) bool {
+	return r.spec.Runtime == v1alpha1.RuntimeExternal && m.Spec.Runtime != v1alpha1.RuntimeExternal
+}
+
+// isCompared says whether live calls go to a candidate too: the manager says so once its evaluation has passed, by a result
+// that is there and empty, and no longer when enough were compared or it fell back.
+func isCompared(m *v1alpha1.DeciderModel, candidate *revision) bool {
+	result := m.Status.Candidate.Shadow
+	return m.Spec.Rollout != nil && m.Spec.Rollout.Shadow != nil && result != nil && *result == v1alpha1.ShadowResult{} && !leavesSpec(m, candidate)
 }
 
 // state is what is said of a revision.

@@ -25,6 +25,7 @@ import (
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/deciders"
+	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/inference/workload"
 	"gatewright.dev/gatewright/internal/names"
@@ -238,6 +239,95 @@ func TestWhichRevisionIsServed(t *testing.T) {
 	}
 }
 
+// servedOf gives what is served of a model whose active revision is that of another spec, and whose candidate of a third.
+func servedOf(t *testing.T, m, active, candidate *v1alpha1.DeciderModel) *gate.ServedDecider {
+	t.Helper()
+	m = m.DeepCopy()
+	one, two := revise(t, active), revise(t, candidate)
+	m.Status.Active = &v1alpha1.DeciderRevision{Name: v1alpha1.ObjectName(one.Name)}
+	if m.Status.Candidate == nil {
+		m.Status.Candidate = &v1alpha1.DeciderRevision{}
+	}
+	m.Status.Candidate.Name = v1alpha1.ObjectName(two.Name)
+	p, _ := newSet(t, DeciderOptions{}).place([]*v1alpha1.DeciderModel{m}, map[string]*appsv1.ControllerRevision{one.Name: one, two.Name: two})
+	d := p.serve([]*v1alpha1.DeciderModel{m})["small"]
+	if d == nil {
+		t.Fatalf("nothing is served: %+v", p)
+	}
+	return d
+}
+
+// Calls go to what is active, so a spec that asks for something else must not open it.
+func TestWhoMayReferToADeciderWhoseSpecHasChanged(t *testing.T) {
+	const all, none, listed = v1alpha1.NamespacesAll, v1alpha1.NamespacesNone, v1alpha1.NamespacesListed
+	for name, test := range map[string]struct {
+		spec, active *v1alpha1.DeciderModel
+		from         v1alpha1.NamespaceSelection // empty: the default
+		want         []string                    // of shop, which is listed, and payroll
+	}{
+		"a server in the cluster, by default":                       {llama(nil), llama(nil), "", []string{"shop", "payroll"}},
+		"a server in the cluster, listed":                           {llama(nil), llama(nil), listed, []string{"shop"}},
+		"a server at a URL, by default":                             {external(nil), external(nil), "", nil},
+		"a server at a URL, all":                                    {external(nil), external(nil), all, []string{"shop", "payroll"}},
+		"a server at a URL, listed":                                 {external(nil), external(nil), listed, []string{"shop"}},
+		"a URL is active and a server in the cluster is to come":    {llama(nil), external(nil), "", nil},
+		"so, and it is to be open to all":                           {llama(nil), external(nil), all, nil},
+		"so, and it is to be closed":                                {llama(nil), external(nil), none, nil},
+		"so, and namespaces are listed":                             {llama(nil), external(nil), listed, []string{"shop"}},
+		"a URL is active and the embedded judge is to come":         {embedded(deciders.EmbeddedHash()), external(nil), "", nil},
+		"a server in the cluster is active and a URL is to come":    {external(nil), llama(nil), "", nil},
+		"so, and the server at the URL is to be open to all":        {external(nil), llama(nil), all, []string{"shop", "payroll"}},
+		"so, and the server at the URL is to be for what is listed": {external(nil), llama(nil), listed, []string{"shop"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.from != "" {
+				test.spec.Spec.AllowedNamespaces = &v1alpha1.NamespaceAllowance{From: test.from}
+			}
+			if test.from == listed {
+				test.spec.Spec.AllowedNamespaces.Namespaces = []v1alpha1.Namespace{"shop"}
+			}
+			d := servedOf(t, test.spec, test.active, llama(nil))
+			var got []string
+			for _, ns := range []string{"shop", "payroll"} {
+				if d.Allowed(ns) {
+					got = append(got, ns)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A candidate hears of live calls only while the manager says so.
+func TestWhichCandidateIsCompared(t *testing.T) {
+	shadowing, now := &v1alpha1.Rollout{Shadow: &v1alpha1.ShadowComparison{Decisions: 10}}, metav1.NewTime(noon)
+	for name, test := range map[string]struct {
+		spec, candidate *v1alpha1.DeciderModel
+		rollout         *v1alpha1.Rollout
+		status          v1alpha1.DeciderRevision
+		want            bool
+	}{
+		"one that is to be compared":            {llama(nil), llama(nil), shadowing, v1alpha1.DeciderRevision{Shadow: &v1alpha1.ShadowResult{}}, true},
+		"one that was never evaluated":          {llama(nil), llama(nil), shadowing, v1alpha1.DeciderRevision{}, false},
+		"one that is evaluated, or fell short":  {llama(nil), llama(nil), shadowing, v1alpha1.DeciderRevision{Evaluation: "e", Since: &now}, false},
+		"one that was compared on enough calls": {llama(nil), llama(nil), shadowing, v1alpha1.DeciderRevision{Shadow: &v1alpha1.ShadowResult{Compared: 10}}, false},
+		"one that failed on all of them":        {llama(nil), llama(nil), shadowing, v1alpha1.DeciderRevision{Shadow: &v1alpha1.ShadowResult{Failed: 10}}, false},
+		"a spec without shadow":                 {llama(nil), llama(nil), &v1alpha1.Rollout{}, v1alpha1.DeciderRevision{Shadow: &v1alpha1.ShadowResult{}}, false},
+		"a spec without rollout":                {llama(nil), llama(nil), nil, v1alpha1.DeciderRevision{Shadow: &v1alpha1.ShadowResult{}}, false},
+		"one at a URL":                          {external(nil), external(nil), shadowing, v1alpha1.DeciderRevision{Shadow: &v1alpha1.ShadowResult{}}, true},
+		"one at a URL that the spec has left":   {llama(nil), external(nil), shadowing, v1alpha1.DeciderRevision{Shadow: &v1alpha1.ShadowResult{}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.spec.Spec.Rollout, test.spec.Status.Candidate = test.rollout, &test.status
+			if got := servedOf(t, test.spec, embedded(deciders.EmbeddedHash()), test.candidate).Candidate; (got != nil) != test.want {
+				t.Errorf("candidate %+v, want one %v", got, test.want)
+			}
+		})
+	}
+}
+
 // A revision is kept with its breaker and its queue as long as it is in use, whatever place it has.
 func TestARevisionIsKept(t *testing.T) {
 	s := newSet(t, DeciderOptions{})
@@ -251,6 +341,9 @@ func TestARevisionIsKept(t *testing.T) {
 			if name != "" {
 				*into = &v1alpha1.DeciderRevision{Name: v1alpha1.ObjectName(name), SHA256: modelHash}
 			}
+		}
+		if m.Status.Candidate != nil {
+			m.Status.Candidate.Shadow = &v1alpha1.ShadowResult{}
 		}
 		return m
 	}

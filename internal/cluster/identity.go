@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,6 +54,12 @@ type IdentityOptions struct {
 	Keys *Keys
 	// IsAway says that the API server was not reached a moment ago; then it is not waited for. Nil: it never is.
 	IsAway func() bool
+	// Limit is how long tokens are proven by their signatures alone, from the first question that was not answered until
+	// one is. Zero: never.
+	Limit time.Duration
+	// IsStale says that nothing was heard from the API server for longer than Limit, so that only reads are judged. For
+	// these, signatures count on. Nil: it never is.
+	IsStale func() bool
 	// Audience that tokens must have.
 	Audience string
 	// TTL of a token that the API server knew; MaxTokenTTL by default, and at most.
@@ -79,6 +86,9 @@ type Identity struct {
 	flight  singleflight.Group
 	slots   *shares.Shares
 	metrics identityMetrics
+	// unanswered is when the first question was put, or would have been, of those since the last that was answered. Nil:
+	// the last was answered.
+	unanswered atomic.Pointer[time.Time]
 }
 
 // NewIdentity returns an Identifier for a gate.
@@ -91,6 +101,9 @@ func NewIdentity(o IdentityOptions) (*Identity, error) {
 	}
 	if o.IsAway == nil {
 		o.IsAway = func() bool { return false }
+	}
+	if o.IsStale == nil {
+		o.IsStale = func() bool { return false }
 	}
 	i := &Identity{
 		options: o, slots: shares.New(reviewsAtOnce), metrics: newIdentityMetrics(),
@@ -217,12 +230,14 @@ func (i *Identity) ask(ctx context.Context, key [sha256.Size]byte, text string, 
 	case isAway(err):
 		return i.offline(key, t)
 	case errors.Is(err, gate.ErrUnknownCaller):
+		i.unanswered.Store(nil)
 		i.refused.put(key, refusedByServer, asked.Add(refusedTTL))
 		i.denied.put(key, true, t.claims.Expiry.Time())
 		return found{}, err
 	case err != nil:
 		return found{}, fmt.Errorf("%w: %w", gate.ErrIdentityUnavailable, err)
 	}
+	i.unanswered.Store(nil)
 	i.denied.remove(key)
 	i.remember(key, caller, t, asked.Add(i.options.TTL))
 	return found{caller, howReviewed}, nil
@@ -235,6 +250,20 @@ func (i *Identity) remember(key [sha256.Size]byte, caller policy.Caller, t *toke
 	i.tokens.put(key, known{caller}, until)
 }
 
+// errUnanswered says that signatures alone have counted for as long as they may.
+var errUnanswered = fmt.Errorf("%w: the API server has answered no TokenReview for too long", gate.ErrIdentityUnavailable)
+
+// unansweredFor is how long no question was answered, with one that has just come to nothing. That the API server answers
+// other things makes policies fresh and not callers: without a bound, a token of what was deleted would count for calls of any
+// kind until its own end.
+func (i *Identity) unansweredFor(now time.Time) time.Duration {
+	i.unanswered.CompareAndSwap(nil, &now)
+	if since := i.unanswered.Load(); since != nil {
+		return now.Sub(*since)
+	}
+	return 0
+}
+
 func (i *Identity) offline(key [sha256.Size]byte, t *token) (found, error) {
 	if _, isDenied := i.denied.get(key); isDenied {
 		return found{}, refusedByServer
@@ -242,6 +271,9 @@ func (i *Identity) offline(key [sha256.Size]byte, t *token) (found, error) {
 	now := i.options.Clock.Now()
 	if err := i.options.Keys.current().verify(t, now); err != nil {
 		return found{}, err
+	}
+	if i.unansweredFor(now) >= i.options.Limit && !i.options.IsStale() {
+		return found{}, errUnanswered
 	}
 	i.remember(key, t.caller, t, now.Add(offlineTTL))
 	return found{t.caller, howOffline}, nil

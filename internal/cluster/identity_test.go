@@ -128,6 +128,86 @@ func TestATokenOverTime(t *testing.T) {
 	}
 }
 
+// Signatures alone count for five minutes of questions without an answer, and longer only while nothing but reads is judged.
+func TestHowLongASignatureCounts(t *testing.T) {
+	type step struct {
+		after           time.Duration
+		err             error
+		isAway, isStale bool
+		want            error
+	}
+	overrun, forbidden := apierrors.NewTooManyRequestsError("later"), apierrors.NewForbidden(schema.GroupResource{Resource: "tokenreviews"}, "", nil)
+	const almost = 5*time.Minute - time.Second
+	unavailable := gate.ErrIdentityUnavailable
+	for name, steps := range map[string][]step{
+		"questions fail, and the rest of the API server answers": {
+			{err: overrun}, {after: almost, err: overrun}, {after: 10 * time.Second, err: overrun, want: unavailable},
+			{after: time.Hour, err: overrun, want: unavailable},
+		},
+		"an answer begins it anew": {
+			{err: overrun}, {after: almost, err: overrun}, {after: time.Minute}, {after: time.Minute, err: overrun}, {after: almost, err: overrun},
+			{after: time.Minute, err: overrun, want: unavailable}, {after: time.Minute},
+		},
+		"an answer long ago does not count": {{}, {after: time.Hour, err: overrun}, {after: almost, err: overrun}, {after: time.Minute, err: overrun, want: unavailable}},
+		"a question that may not be put is no answer": {
+			{err: overrun}, {after: almost, err: forbidden, want: unavailable}, {after: time.Minute, err: overrun, want: unavailable},
+		},
+		"an API server that is away and was heard a moment ago": {
+			{isAway: true}, {after: almost, isAway: true}, {after: time.Minute, isAway: true, want: unavailable},
+		},
+		"an API server that was not heard for so long that only reads are judged": {
+			{isAway: true}, {after: almost, isAway: true}, {after: time.Minute, isAway: true, isStale: true}, {after: time.Hour, isAway: true, isStale: true},
+		},
+		"an API server that is back but for its answers about tokens": {
+			{isAway: true}, {after: time.Hour, isAway: true, isStale: true}, {after: time.Minute, err: overrun, want: unavailable}, {after: time.Minute},
+		},
+		"an API server that comes and goes, but for its answers about tokens": {
+			{err: overrun}, {after: almost, isAway: true}, {after: time.Minute, err: overrun, want: unavailable}, {after: time.Minute, isAway: true, want: unavailable},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newIdentityWorld(t)
+			token := w.issuer.sign(content(func(c map[string]any) { c["exp"] = noon.Add(24 * time.Hour).Unix() }))
+			for i, s := range steps {
+				w.clock.Step(s.after)
+				w.server.says(agentIsKnown, s.err)
+				w.isAway, w.isStale = s.isAway, s.isStale
+				if _, err := w.who(t, token, address); (err == nil) != (s.want == nil) || !errors.Is(err, s.want) {
+					t.Fatalf("step %d: %v, want %v", i, err, s.want)
+				}
+			}
+		})
+	}
+}
+
+// What is refused is an answer too.
+func TestARefusalIsAnAnswer(t *testing.T) {
+	w := newIdentityWorld(t)
+	w.server.says(agentIsKnown, errors.New("away"))
+	if _, err := w.who(t, w.issuer.sign(content(nil)), address); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(4 * time.Minute)
+	w.server.says(authenticationv1.TokenReviewStatus{}, nil)
+	if _, err := w.who(t, w.issuer.sign(content(func(c map[string]any) { c["jti"] = "another" })), address); !errors.Is(err, refusedByServer) {
+		t.Fatal(err)
+	}
+	w.clock.Step(4 * time.Minute)
+	w.server.says(agentIsKnown, errors.New("away"))
+	if _, err := w.who(t, w.issuer.sign(content(nil)), address); err != nil {
+		t.Errorf("four minutes after a refusal: %v", err)
+	}
+}
+
+func TestWithoutALimitNobodyIsKnownBySignatureAlone(t *testing.T) {
+	w := newIdentityWorld(t)
+	w.options.Limit = 0
+	w.isAway = true
+	if _, err := w.who(t, w.issuer.sign(content(nil)), address); !errors.Is(err, gate.ErrIdentityUnavailable) {
+		t.Error(err)
+	}
+}
+
 func TestUnknownTokensAreLimitedByAddress(t *testing.T) {
 	w := newIdentityWorld(t)
 	other := newIssuer(t, "k2") // signs with a key that nobody has published

@@ -143,6 +143,8 @@ type identityWorld struct {
 	issuer *issuer
 	keys   *Keys
 	isAway bool
+	// isStale says that only reads are judged.
+	isStale bool
 }
 
 func newIdentityWorld(t *testing.T) *identityWorld {
@@ -152,7 +154,8 @@ func newIdentityWorld(t *testing.T) *identityWorld {
 	w.keys.held.Store(w.issuer.set())
 	var err error
 	w.Identity, err = NewIdentity(IdentityOptions{
-		Reviews: w.server, Keys: w.keys, IsAway: func() bool { return w.isAway }, Audience: "gatewright", Clock: w.clock, Registry: prometheus.NewRegistry(),
+		Reviews: w.server, Keys: w.keys, IsAway: func() bool { return w.isAway }, IsStale: func() bool { return w.isStale }, Limit: 5 * time.Minute,
+		Audience: "gatewright", Clock: w.clock, Registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,15 @@ type seen struct {
 	own map[string]*v1alpha1.ToolApproval
 }
 
+// WatchedPaths are what a Store watches, as the API server serves it. While one of these watches is broken, Find and IsEmpty
+// know nothing of what came since: whoever goes by them has to see the watches open.
+func WatchedPaths(namespace string) []string {
+	return []string{
+		"/apis/" + v1alpha1.GroupVersion.String() + "/" + resource,
+		"/apis/" + coordinationv1.SchemeGroupVersion.String() + "/namespaces/" + namespace + "/leases",
+	}
+}
+
 func newSeen(c *Client, l leases, noticed func(*v1alpha1.ToolApproval)) (*seen, error) {
 	s := &seen{own: map[string]*v1alpha1.ToolApproval{}}
 	s.approvals = cache.NewSharedIndexInformer(&cache.ListWatch{
