@@ -188,7 +188,7 @@ func TestValues(t *testing.T) {
 			},
 		},
 		"monitoring brings monitors, rules and the dashboard": {
-			values: []string{`monitoring={"serviceMonitor":{"enabled":true},"prometheusRule":{"enabled":true},"dashboard":{"enabled":true}}`},
+			values: []string{`monitoring={"serviceMonitor":{"enabled":true},"prometheusRule":{"enabled":true},"dashboard":{"enabled":true}}`, prometheus},
 			check: func(t *testing.T, objects []object) {
 				if groups := list(find(t, objects, "PrometheusRule", "gatewright"), "spec", "groups"); len(groups) == 0 {
 					t.Error("no alerts")
