@@ -1,7 +1,9 @@
 # Two images: `gatewright` (manager, gate and the command line, static) and `decider` (the decider server with llama.cpp).
 #
-#   docker build --target gatewright -t gatewright:dev .
-#   docker build --target decider -t gatewright-decider:dev .
+#   docker build --target gatewright -t gatewright:0.1.0 .
+#   docker build --target decider -t gatewright-decider:0.1.0 .
+#
+# The tag is the chart's appVersion, which it asks for by default.
 #
 # `make image` packs the same two stages without a container engine: hack/tools/image reads them here. They therefore begin
 # with scratch and hold plain COPY lines only.
@@ -27,7 +29,6 @@ RUN hack/llama/fetch.sh library
 FROM scratch AS gatewright
 COPY --from=libraries /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY LICENSE /LICENSE
-COPY models/judge.json models/judge.json.sha256 /usr/share/gatewright/models/
 COPY --from=build /out/gatewright /usr/local/bin/gatewright
 COPY --from=build /out/gate /usr/local/bin/gate
 COPY --from=build /out/manager /usr/local/bin/manager

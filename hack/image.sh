@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Packs the images of the Dockerfile into archives, without a container engine: gatewright.tar and decider.tar in DIR
 # (bin/images by default), named REPOSITORY:TAG and REPOSITORY-decider:TAG. `docker load` and `ctr images import` read them.
+# REPOSITORY is gatewright by default and TAG the chart's appVersion: the images that the chart asks for without a value.
 #
 # The system libraries of the decider image are those of this machine, so that needs Debian 12 on amd64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} dir=${DIR:-bin/images}
 version=${VERSION:-$(git describe --tags --always --dirty 2>/dev/null || echo unknown)}
-repository=${REPOSITORY:-gatewright} tag=${TAG:-dev}
+app_version=$(sed -n 's/^appVersion: *"\{0,1\}\([^" #]*\).*/\1/p' charts/gatewright/Chart.yaml)
+repository=${REPOSITORY:-gatewright} tag=${TAG:-$app_version}
+[[ -n $tag ]] || { echo "charts/gatewright/Chart.yaml has no appVersion, and TAG is empty" >&2; exit 1; }
 
 say() { printf '== %s\n' "$*"; }
 say "building manager, gate, gatewright and decider $version"

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
@@ -44,7 +43,7 @@ func newModelRollback() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says where the cluster is; KUBECONFIG or ~/.kube/config by default")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says where the API server is; as kubectl finds it by default")
 	f.StringVar(&o.context, "context", "", "context of that file; its current one by default")
 	f.StringVar(&o.to, "to", "", "revision to go back to; the one that served before by default")
 	f.BoolVar(&o.clear, "clear", false, "ask for what the spec says again")
@@ -53,13 +52,11 @@ func newModelRollback() *cobra.Command {
 }
 
 func (o *rollbackOptions) connect() (client.Client, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	at := clusterOptions{kubeconfig: o.kubeconfig, context: o.context}
+	config, err := at.config()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		return nil, err
 	}
-	config.UserAgent = "gatewright/" + version
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err

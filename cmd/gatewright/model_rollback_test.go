@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,6 +61,26 @@ func TestRollbackAsksForARevisionOfTheHistory(t *testing.T) {
 			}
 			if got := m.Annotations[names.RollbackAnnotation]; err == nil && got != test.want {
 				t.Errorf("asks for %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRollbackNeedsACluster(t *testing.T) {
+	const wantStart = "finding the API server: "
+	absent := filepath.Join(t.TempDir(), "kubeconfig")
+	tests := map[string]struct{ options rollbackOptions }{
+		"no file that names an API server":      {},
+		"a file that is named and is not there": {options: rollbackOptions{kubeconfig: absent}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", absent)
+			t.Setenv("KUBERNETES_SERVICE_HOST", "")
+			_, err := test.options.connect()
+			var e exit
+			if !errors.As(err, &e) || e.code != exitUsage || !strings.HasPrefix(e.message, wantStart) {
+				t.Fatalf("%v, want exit status %d and %q", err, exitUsage, wantStart)
 			}
 		})
 	}

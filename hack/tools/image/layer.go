@@ -109,6 +109,10 @@ func (c copyStep) entries(source, file string) ([]entry, error) {
 		}
 		return []entry{{path: target, file: file}}, nil
 	}
+	// WalkDir does not follow a link, not even where it begins.
+	if file, err = filepath.EvalSymlinks(file); err != nil {
+		return nil, err
+	}
 	var found []entry
 	err = filepath.WalkDir(file, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -120,7 +124,7 @@ func (c copyStep) entries(source, file string) ([]entry, error) {
 		}
 		e := entry{path: path.Join(c.target, filepath.ToSlash(rel)), file: name}
 		if d.Type()&fs.ModeSymlink != 0 {
-			if e.link, err = os.Readlink(name); err != nil {
+			if e.link, err = linkWithin(file, name); err != nil {
 				return err
 			}
 		} else if !d.Type().IsRegular() {
@@ -130,6 +134,26 @@ func (c copyStep) entries(source, file string) ([]entry, error) {
 		return nil
 	})
 	return found, err
+}
+
+// linkWithin reads the link called name, which has to lead to something in folder: in the image it would lead elsewhere, or
+// nowhere.
+func linkWithin(folder, name string) (string, error) {
+	link, err := os.Readlink(name)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.Rel(folder, filepath.Dir(name))
+	if err != nil {
+		return "", err
+	}
+	if filepath.IsAbs(link) || !filepath.IsLocal(filepath.Join(dir, link)) {
+		return "", fmt.Errorf("link %s leads to %s, which is not in the folder that is copied", name, link)
+	}
+	if _, err := os.Stat(name); err != nil {
+		return "", fmt.Errorf("link %s leads nowhere: %w", name, err)
+	}
+	return link, nil
 }
 
 // tar writes the layer with its folders. Owner and time of each entry are 0, so that the same files give the same bytes.

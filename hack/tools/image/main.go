@@ -2,7 +2,7 @@
 // from other stages or from the context is taken from folders of this machine, so that the Dockerfile stays the only
 // list of what an image holds:
 //
-//	image -file Dockerfile -target gatewright -ref gatewright:dev -out gatewright.tar -from build:/out=bin -arg VERSION=dev
+//	image -file Dockerfile -target gatewright -ref gatewright:0.1.0 -out gatewright.tar -from build:/out=bin -arg VERSION=0.1.0
 //
 // The stage must begin with FROM scratch and may hold COPY, ENV, LABEL, USER, WORKDIR, EXPOSE, ENTRYPOINT and ARG; anything
 // else is an error. The same files give the same bytes.

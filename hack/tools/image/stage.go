@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,6 +137,12 @@ func (s *stage) addCopy(rest string) error {
 		return errors.New("want COPY [--from=STAGE] SOURCE... TARGET, without other flags and wildcards")
 	}
 	step.sources, step.target = words[:len(words)-1], words[len(words)-1]
+	if path.Clean("/"+step.target) == "/" && !strings.HasSuffix(step.target, "/") {
+		return errors.New("the target names no path: want one, or a folder that ends in /")
+	}
+	if slices.Contains(strings.Split(step.target, "/"), "..") {
+		return errors.New("the target must not lead upwards")
+	}
 	if len(step.sources) > 1 && !strings.HasSuffix(step.target, "/") {
 		return errors.New("several sources need a target that ends in /")
 	}

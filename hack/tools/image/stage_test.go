@@ -50,6 +50,9 @@ func TestWhatCannotBePackedIsRefused(t *testing.T) {
 		"a wildcard":                          {"FROM scratch AS a\nCOPY *.so /lib/\n", "a", "wildcards"},
 		"a flag of COPY":                      {"FROM scratch AS a\nCOPY --chmod=755 x /x\n", "a", "other flags"},
 		"several sources and one file for it": {"FROM scratch AS a\nCOPY x y /z\n", "a", "ends in /"},
+		"an empty target":                     {"FROM scratch AS a\nCOPY x ${NONE}\n", "a", "want COPY"},
+		"a target that leads upwards":         {"FROM scratch AS a\nCOPY x /a/../../x\n", "a", "upwards"},
+		"a target that is the image itself":   {"FROM scratch AS a\nCOPY x .\n", "a", "names no path"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,13 +66,7 @@ func TestWhatCannotBePackedIsRefused(t *testing.T) {
 func TestALayerHoldsWhatCOPYWouldBring(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"out/a": "A", "out/b": "B", "lib/x.so.1": "X", "LICENSE": "L"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), content)
 	}
 	if err := os.Symlink("x.so.1", filepath.Join(dir, "lib/x.so")); err != nil {
 		t.Fatal(err)
@@ -91,6 +88,73 @@ func TestALayerHoldsWhatCOPYWouldBring(t *testing.T) {
 		if first != want || second != want {
 			t.Errorf("%s: got %q, then %q, want %q", target, first, second, want)
 		}
+	}
+}
+
+func TestALinkIsPackedWhereItLeadsIntoTheFolder(t *testing.T) {
+	tests := map[string]struct{ link, want, problem string }{
+		"a link to a file beside it":                      {"x.so.1", "usr/ usr/lib/ usr/lib/x.so->x.so.1 usr/lib/x.so.1=X", ""},
+		"a link out of the folder":                        {"../other/secret", "", "not in the folder"},
+		"a link out of the folder and in again":           {"../lib/x.so.1", "", "not in the folder"},
+		"a link by an absolute path":                      {"/etc/passwd", "", "not in the folder"},
+		"a link to nothing":                               {"y.so.1", "", "leads nowhere"},
+		"a link to a folder beside it with a longer name": {"../library/x", "", "not in the folder"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, content := range map[string]string{"lib/x.so.1": "X", "other/secret": "S", "library/x": "Y"} {
+				writeFile(t, filepath.Join(dir, name), content)
+			}
+			if err := os.Symlink(test.link, filepath.Join(dir, "lib/x.so")); err != nil {
+				t.Fatal(err)
+			}
+			checkSecond(t, dir, test.want, test.problem)
+		})
+	}
+}
+
+func TestASourceFolderThatIsALinkIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "elsewhere/x.so.1"), "X")
+	if err := os.Symlink("elsewhere", filepath.Join(dir, "lib")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("x.so.1", filepath.Join(dir, "elsewhere/x.so")); err != nil {
+		t.Fatal(err)
+	}
+	checkSecond(t, dir, "usr/ usr/lib/ usr/lib/x.so->x.so.1 usr/lib/x.so.1=X", "")
+}
+
+// checkSecond packs the stage called second, of which dir is what it copies from.
+func checkSecond(t *testing.T, dir, want, problem string) {
+	t.Helper()
+	s, err := parseStage(dockerfile, "second", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := s.layers(sources{context: dir, from: map[string]string{"build:/": dir}})
+	if problem != "" {
+		if err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("got %v, want %q", err, problem)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, layers); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
 	}
 }
 
