@@ -110,6 +110,7 @@ func TestEnqueuedRecordsOutliveAFailure(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
+		time.Sleep(500 * time.Millisecond) // the writer tries again each second: not now
 		if err := f.Enqueue(&Record{ID: "4", Outcome: review.Block}); !errors.Is(err, ErrQueueFull) {
 			t.Errorf("Enqueue into a full queue: %v", err)
 		}
