@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"gatewright.dev/gatewright/internal/cmdline"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/inference/llama"
 	"gatewright.dev/gatewright/internal/inference/server"
@@ -106,15 +107,8 @@ func (c *config) temperature(s string) error {
 func parse(args []string, stderr io.Writer) (config, error) {
 	var c config
 	fs := flag.NewFlagSet("decider", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
 	c.bind(fs)
-	err := fs.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fs.SetOutput(stderr)
-		fmt.Fprintln(stderr, "decider serves one pinned model over the wire of typed questions.")
-		fs.PrintDefaults()
-		return c, err
-	}
+	err := cmdline.ParseFlags(fs, args, "decider serves one pinned model over the wire of typed questions.", stderr)
 	switch {
 	case err != nil:
 		return c, err
@@ -210,7 +204,7 @@ func (c *config) validate() error {
 	case !(c.golden.Tolerance > 0 && c.golden.Tolerance <= 0.2):
 		return errors.New("-golden-tolerance must be above 0 and at most 0.2")
 	}
-	if c.pprof != "" && !isLoopback(c.pprof) {
+	if c.pprof != "" && !cmdline.IsLoopback(c.pprof) {
 		return errors.New("-pprof must be a loopback address: profiles can hold what users wrote")
 	}
 	if err := c.validateModel(); err != nil {
@@ -225,7 +219,7 @@ func (c *config) validate() error {
 	if _, _, err := net.SplitHostPort(c.listen); err != nil {
 		return errors.New("-listen must be an address with a port, or unix: and a path")
 	}
-	if c.tlsCert == "" && !c.plainHTTP && !isLoopback(c.listen) {
+	if c.tlsCert == "" && !c.plainHTTP && !cmdline.IsLoopback(c.listen) {
 		return errors.New("-listen beyond loopback needs -tls-cert, or -plain-http if what users write may travel in the clear")
 	}
 	return nil
@@ -249,9 +243,3 @@ func (c *config) validateModel() error {
 
 // socket returns the path of a Unix socket, if that is the address.
 func socket(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
-}

@@ -8,9 +8,7 @@ import (
 	"go/token"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,34 +18,14 @@ import (
 
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 const page = "../../docs/reference/decider.md"
 
-// rows are the cells of a table below a heading of the reference, by what its first cell has as code.
 func rows(t *testing.T, heading string) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, below, ok := strings.Cut(string(text), "\n## "+heading+"\n")
-	if !ok {
-		t.Fatalf("no heading %s", heading)
-	}
-	below, _, _ = strings.Cut(below, "\n## ")
-	code := regexp.MustCompile("^`([^`]+)`$")
-	found := map[string][]string{}
-	for line := range strings.SplitSeq(below, "\n") {
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		if name := code.FindStringSubmatch(cells[0]); name != nil {
-			found[name[1]] = cells[1:]
-		}
-	}
-	return found
+	return testkit.ReferenceTable(t, page, heading)
 }
 
 func names[T any](m map[string]T) []string {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"gatewright.dev/gatewright/internal/cluster"
+	"gatewright.dev/gatewright/internal/cmdline"
 	"gatewright.dev/gatewright/internal/console"
 	"gatewright.dev/gatewright/internal/names"
 	"gatewright.dev/gatewright/internal/records"
@@ -88,7 +89,7 @@ func (c *config) Validate() error {
 		}
 	}
 	switch {
-	case c.pprof != "" && !isLoopback(c.pprof):
+	case c.pprof != "" && !cmdline.IsLoopback(c.pprof):
 		return errors.New("-pprof must be a loopback address: profiles can hold what users wrote")
 	case c.audience == "":
 		return errors.New("-audience must not be empty: a token for anybody would do")
@@ -106,25 +107,12 @@ func (c *config) Validate() error {
 	return c.audit.Validate(c.auditLog)
 }
 
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
-}
-
 // parse reads and checks the command line.
 func parse(args []string, stderr io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("gate", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	c.BindFlags(f)
-	err := f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		f.SetOutput(stderr)
-		fmt.Fprintln(stderr, "gate judges tool calls in a cluster.")
-		f.PrintDefaults()
-		return c, err
-	}
+	err := cmdline.ParseFlags(f, args, "gate judges tool calls in a cluster.", stderr)
 	if err == nil && f.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q: the gate takes flags only", f.Arg(0))
 	}

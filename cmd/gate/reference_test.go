@@ -5,41 +5,20 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
-// rows are the cells of a table below a heading of the reference, by what its first cell has as code.
 func rows(t *testing.T, heading string) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/reference/gate.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, below, ok := strings.Cut(string(text), "\n## "+heading+"\n")
-	if !ok {
-		t.Fatalf("no heading %s", heading)
-	}
-	below, _, _ = strings.Cut(below, "\n## ")
-	code := regexp.MustCompile("^`([^`]+)`$")
-	found := map[string][]string{}
-	for line := range strings.SplitSeq(below, "\n") {
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		if name := code.FindStringSubmatch(cells[0]); name != nil {
-			found[name[1]] = cells[1:]
-		}
-	}
-	return found
+	return testkit.ReferenceTable(t, "../../docs/reference/gate.md", heading)
 }
 
 func TestFlagsAreInTheReference(t *testing.T) {

@@ -36,6 +36,7 @@ import (
 	"gatewright.dev/gatewright/internal/names"
 	"gatewright.dev/gatewright/internal/pki"
 	"gatewright.dev/gatewright/internal/served"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
@@ -118,26 +119,8 @@ type running struct {
 	config      config
 	url, status string
 	agent       *http.Client
-	log         *lines
+	log         *testkit.Log
 	stop        func() error
-}
-
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 // run starts a gate as the gate's service account, with the flags of a command line, and waits until it is ready.
@@ -159,7 +142,7 @@ func (w *world) start(t *testing.T, flags ...string) *running {
 	dir := t.TempDir()
 	w.issue(t, filepath.Join(dir, "tls"), pki.Request{Name: "gate", DNSNames: []string{"gate.test"}, Usage: x509.ExtKeyUsageServerAuth})
 	w.issue(t, filepath.Join(dir, "client"), pki.Request{Name: "gate", Usage: x509.ExtKeyUsageClientAuth})
-	g := &running{world: w, log: &lines{}}
+	g := &running{world: w, log: &testkit.Log{}}
 	args := append([]string{
 		"-kubeconfig", w.server.KubeconfigOf(t, w.server.ServiceAccount(t, names.Namespace, names.GateServiceAccount)),
 		"-listen", "127.0.0.1:0", "-status-listen", "127.0.0.1:0", "-tls-dir", filepath.Join(dir, "tls"), "-decider-client-dir", filepath.Join(dir, "client"),

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,24 +20,6 @@ import (
 	"gatewright.dev/gatewright/internal/testkit"
 )
 
-// lockedBuffer is written to by a process while a test reads it.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +30,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func within(t *testing.T, what string, log *lockedBuffer, check func() error) {
+func within(t *testing.T, what string, log *testkit.Log, check func() error) {
 	t.Helper()
 	deadline := time.After(40 * time.Second)
 	for {
@@ -93,7 +73,7 @@ func TestManagerWithItsOwnRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubeconfig := s.KubeconfigOf(t, s.ServiceAccount(t, names.Namespace, names.ManagerServiceAccount))
-	log := &lockedBuffer{}
+	log := &testkit.Log{}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer stop()
 	ended := make(chan error, 1)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"gatewright.dev/gatewright/controllers"
+	"gatewright.dev/gatewright/internal/cmdline"
 	"gatewright.dev/gatewright/internal/names"
 )
 
@@ -85,15 +86,8 @@ func (c *config) Validate() error {
 func parse(args []string, stderr io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	c.BindFlags(f)
-	err := f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		f.SetOutput(stderr)
-		fmt.Fprintln(stderr, "manager runs the controllers and webhooks of Gatewright in a cluster.")
-		f.PrintDefaults()
-		return c, err
-	}
+	err := cmdline.ParseFlags(f, args, "manager runs the controllers and webhooks of Gatewright in a cluster.", stderr)
 	switch {
 	case err != nil:
 		return c, err

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gatewright.dev/gatewright/internal/cmdline"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -49,14 +51,14 @@ func TestStartWithoutACluster(t *testing.T) {
 		wantOut  string
 		wantErr  string
 	}{
-		"its version":         {[]string{"-version"}, exitOK, "manager dev\n", ""},
-		"its flags":           {[]string{"-h"}, exitOK, "", "-gate-poll"},
-		"a wrong flag":        {[]string{"-gate-poll", "x"}, exitUsage, "", "-gate-poll"},
-		"no cluster to be in": {[]string{"-kubeconfig", "/does/not/exist"}, exitError, "", "finding the API server"},
+		"its version":         {[]string{"-version"}, cmdline.ExitOK, "manager dev\n", ""},
+		"its flags":           {[]string{"-h"}, cmdline.ExitOK, "", "-gate-poll"},
+		"a wrong flag":        {[]string{"-gate-poll", "x"}, cmdline.ExitUsage, "", "-gate-poll"},
+		"no cluster to be in": {[]string{"-kubeconfig", "/does/not/exist"}, cmdline.ExitError, "", "finding the API server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, text bytes.Buffer
-			code := report(&text, start(t.Context(), row.args, &out, &text))
+			code := cmdline.Report(&text, "manager", start(t.Context(), row.args, &out, &text))
 			if diff := cmp.Diff(row.wantOut, out.String()); diff != "" || code != row.wantCode || !strings.Contains(text.String(), row.wantErr) {
 				t.Errorf("code %d, want %d; text %q, want %q in it; output (-want +got):\n%s", code, row.wantCode, text.String(), row.wantErr, diff)
 			}

@@ -10,26 +10,18 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"gatewright.dev/gatewright/internal/cmdline"
 )
 
 // version is set at build time.
 var version = "dev"
 
-// Exit codes.
-const (
-	exitOK    = 0
-	exitError = 1 // it could not start, or what it needs went away
-	exitUsage = 2 // flags
-)
-
-// errUsage wraps what is wrong with the command line.
-var errUsage = errors.New("command line")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := start(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	os.Exit(report(os.Stderr, err))
+	os.Exit(cmdline.Report(os.Stderr, "manager", err))
 }
 
 func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -38,21 +30,10 @@ func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", cmdline.ErrUsage, err)
 	case c.version:
 		fmt.Fprintln(stdout, "manager", version)
 		return nil
 	}
 	return run(ctx, c, stderr)
-}
-
-func report(w io.Writer, err error) int {
-	if err == nil {
-		return exitOK
-	}
-	fmt.Fprintln(w, "manager: "+err.Error())
-	if errors.Is(err, errUsage) {
-		return exitUsage
-	}
-	return exitError
 }

@@ -72,14 +72,6 @@ const (
 	CheckEnforcement Check = "Enforcement"
 )
 
-// Checks lists all of them, in the order in which they are made.
-func Checks() []Check {
-	return []Check{
-		CheckNotSeen, CheckDefinitions, CheckVersions, CheckManager, CheckGates, CheckCertificates, CheckAuthority, CheckAdmission,
-		CheckWebhooks, CheckDeciders, CheckPolicies, CheckCallers, CheckInjection, CheckEnforcement,
-	}
-}
-
 // Finding is one thing that somebody should know.
 type Finding struct {
 	Severity Severity `json:"severity"`

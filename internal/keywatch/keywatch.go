@@ -9,13 +9,13 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/keyring"
+	"gatewright.dev/gatewright/internal/periodic"
 )
 
 // lookEvery is how often the files are looked at. A mounted Secret changes by links, which no watch on a file sees.
@@ -61,21 +61,7 @@ func (w *Watch) Register(r prometheus.Registerer) error { return r.Register(w.fa
 
 // Start looks at the files in turn. The function that it returns ends that, and waits for it.
 func (w *Watch) Start(ctx context.Context, c clock.WithTicker) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		ticker := c.NewTicker(lookEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C():
-				w.look(ctx)
-			}
-		}
-	})
-	return func() { cancel(); wait.Wait() }
+	return periodic.Start(ctx, c, lookEvery, w.look)
 }
 
 // look reads what has another stamp than when it was last read. The first time that is every file: one may have changed

@@ -21,6 +21,7 @@ import (
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/capture"
 	"gatewright.dev/gatewright/internal/records"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 const writing = `
@@ -37,14 +38,14 @@ spec:
 // auditedGate is a gate for one caller, with a folder for what it writes.
 type auditedGate struct {
 	url, work string
-	log       *syncBuffer
+	log       *testkit.Log
 	stop      func() error
 }
 
 // startAudited starts a gate with a configuration that was changed. It ends with the test.
 func startAudited(t *testing.T, work, policy string, change func(c *Config)) *auditedGate {
 	t.Helper()
-	g := &auditedGate{work: work, log: &syncBuffer{}}
+	g := &auditedGate{work: work, log: &testkit.Log{}}
 	manifests := t.TempDir()
 	write(t, manifests, "policy.yaml", policy)
 	address, done := make(chan net.Addr, 1), make(chan error, 1)
@@ -244,7 +245,7 @@ func TestSinksAreChecked(t *testing.T) {
 
 // Standard output is only as durable as whoever reads it, so nothing that may change anything is allowed by it alone.
 func TestStandardOutputAloneAllowsReadsOnly(t *testing.T) {
-	var out syncBuffer
+	var out testkit.Log
 	g := startAudited(t, t.TempDir(), writing, func(c *Config) {
 		c.AuditLog, c.Audit.Sinks, c.Audit.Stdout = records.NoFile, []string{"stdout"}, &out
 	})
@@ -270,7 +271,7 @@ func TestStandardOutputAloneAllowsReadsOnly(t *testing.T) {
 }
 
 func TestStandardOutputBesideTheFileIsACopy(t *testing.T) {
-	var out syncBuffer
+	var out testkit.Log
 	g := startAudited(t, t.TempDir(), writing, func(c *Config) { c.Audit.Sinks, c.Audit.Stdout = []string{"stdout"}, &out })
 	if r := g.ask(t, "item.set"); r.Outcome != review.Allow {
 		t.Errorf("a write: %+v", r)

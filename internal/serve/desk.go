@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -19,6 +18,7 @@ import (
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/console"
+	"gatewright.dev/gatewright/internal/periodic"
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
@@ -278,23 +278,11 @@ const tidyEvery = 10 * time.Minute
 
 // tidier keeps the journal of approvals short. The function that it returns ends that, and waits for it.
 func tidier(ctx context.Context, approvals *approval.File, c clock.WithTicker, log *slog.Logger) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		ticker := c.NewTicker(tidyEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C():
-			}
-			if err := approvals.Tidy(ctx); err != nil && ctx.Err() == nil {
-				log.ErrorContext(ctx, "the journal of approvals could not be tidied up", "error", err)
-			}
+	return periodic.Start(ctx, c, tidyEvery, func(ctx context.Context) {
+		if err := approvals.Tidy(ctx); err != nil && ctx.Err() == nil {
+			log.ErrorContext(ctx, "the journal of approvals could not be tidied up", "error", err)
 		}
 	})
-	return func() { cancel(); wait.Wait() }
 }
 
 // maxReported bounds what is logged about one journal; all of it is counted.

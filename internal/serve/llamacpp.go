@@ -16,6 +16,7 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/inference/child"
+	"gatewright.dev/gatewright/internal/inference/workload"
 )
 
 // LlamaConfig says with what deciders of runtime LlamaCpp are run: each is a process of its own, a child of the gate.
@@ -86,21 +87,7 @@ func llamaArguments(m *v1alpha1.DeciderModel, c *LlamaConfig) []string {
 	if spec.Threads != nil {
 		args = append(args, "-threads", strconv.Itoa(int(*spec.Threads)))
 	}
-	if spec.Readout != "" && spec.Readout != v1alpha1.ReadoutAuto {
-		args = append(args, "-readout", string(spec.Readout))
-	}
-	if cal := spec.Calibration; cal != nil {
-		args = append(args, "-calibrated-for", string(cal.Fingerprint))
-		for _, t := range []struct {
-			name  string
-			milli *int32
-		}{{"noul", cal.YesNoMilli}, {"choice", cal.ChoiceMilli}, {"score", cal.ScoreMilli}} {
-			if t.milli != nil {
-				args = append(args, "-temperature", t.name+"="+strconv.Itoa(int(*t.milli)))
-			}
-		}
-	}
-	return args
+	return append(args, workload.ReadoutFlags(spec)...)
 }
 
 // startProcess starts a process that lives until it is closed, whatever becomes of the context in which manifests were read.

@@ -17,6 +17,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference/llama"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 // realModels lets tests run that take a minute and need what hack/llama/fetch.sh fetches: make test-peers sets it.
@@ -71,7 +72,7 @@ func startReal(t *testing.T) *served {
 	}
 	folder := t.TempDir()
 	write(t, folder, "a.yaml", fmt.Sprintf(realManifests, llama.Fingerprint(smollm2Hash, llama.LabelLogits, nil)))
-	return startWith(t, folder, &syncBuffer{}, func(c *Config) {
+	return startWith(t, folder, &testkit.Log{}, func(c *Config) {
 		c.Llama = LlamaConfig{Models: filepath.Join(cache, "models"), Decider: program, Library: filepath.Join(cache, "llama")}
 	})
 }

@@ -21,6 +21,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 // The test binary is the decider server too, when it is started like one.
@@ -100,7 +101,7 @@ func startLlama(t *testing.T, models, manifests string) *served {
 	t.Helper()
 	folder := t.TempDir()
 	write(t, folder, "a.yaml", manifests)
-	return startWith(t, folder, &syncBuffer{}, func(c *Config) {
+	return startWith(t, folder, &testkit.Log{}, func(c *Config) {
 		c.Llama = LlamaConfig{Models: models, Decider: os.Args[0], Library: "lib"}
 	})
 }

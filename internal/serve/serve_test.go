@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 const allowing = `
@@ -49,27 +49,9 @@ metadata: {name: refused, namespace: refused}
 spec: {mode: Sometimes}
 `
 
-// syncBuffer is a log that tests can read while it is written.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 type served struct {
 	url, folder, audit string
-	log                *syncBuffer
+	log                *testkit.Log
 }
 
 func write(t *testing.T, folder, name, content string) {
@@ -88,15 +70,15 @@ func start(t *testing.T, manifests map[string]string) *served {
 	for name, content := range manifests {
 		write(t, folder, name, content)
 	}
-	return startIn(t, folder, &syncBuffer{})
+	return startIn(t, folder, &testkit.Log{})
 }
 
-func startIn(t *testing.T, folder string, log *syncBuffer) *served {
+func startIn(t *testing.T, folder string, log *testkit.Log) *served {
 	t.Helper()
 	return startWith(t, folder, log, func(*Config) {})
 }
 
-func startWith(t *testing.T, folder string, log *syncBuffer, change func(*Config)) *served {
+func startWith(t *testing.T, folder string, log *testkit.Log, change func(*Config)) *served {
 	t.Helper()
 	s := &served{folder: folder, log: log}
 	work := t.TempDir()
@@ -205,7 +187,7 @@ func TestChangesAreReadAgain(t *testing.T) {
 }
 
 func TestAChangeIsReadThroughALinkAndWhileTheFolderIsNeverQuiet(t *testing.T) {
-	folder, log := t.TempDir(), &syncBuffer{}
+	folder, log := t.TempDir(), &testkit.Log{}
 	write(t, folder, "good.yaml", allowing)
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(folder, link); err != nil {

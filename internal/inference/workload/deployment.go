@@ -114,21 +114,7 @@ func llamaArgs(r Revision, file string) []string {
 	if n := threads(spec); n > 0 {
 		args = append(args, "-threads", strconv.FormatInt(n, 10))
 	}
-	if spec.Readout != "" && spec.Readout != v1alpha1.ReadoutAuto {
-		args = append(args, "-readout", string(spec.Readout))
-	}
-	if cal := spec.Calibration; cal != nil {
-		args = append(args, "-calibrated-for", string(cal.Fingerprint))
-		for _, t := range []struct {
-			name  string
-			milli *int32
-		}{{"noul", cal.YesNoMilli}, {"choice", cal.ChoiceMilli}, {"score", cal.ScoreMilli}} {
-			if t.milli != nil {
-				args = append(args, "-temperature", t.name+"="+strconv.Itoa(int(*t.milli)))
-			}
-		}
-	}
-	return args
+	return append(args, ReadoutFlags(spec)...)
 }
 
 // threads are those that are asked for, else the whole processors that are requested: more would spin for each other. 0
