@@ -17,6 +17,7 @@ import (
 type seen struct {
 	mu       sync.Mutex
 	names    map[string]Approval // as raised
+	order    []string            // the names, as they came: a map's own order would make each run another one
 	approved map[string]int      // by name: decisions that were accepted
 	rejected map[string]int
 	uses     map[string]int  // by id
@@ -51,17 +52,10 @@ func (s *seen) check(t *testing.T) {
 func (s *seen) pick(r *rand.Rand) (Approval, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.names)
-	if n == 0 {
+	if len(s.order) == 0 {
 		return Approval{}, false
 	}
-	n = r.IntN(n)
-	for _, a := range s.names {
-		if n--; n < 0 {
-			return a, true
-		}
-	}
-	return Approval{}, false
+	return s.names[s.order[r.IntN(len(s.order))]], true
 }
 
 // act does one random thing and notes what was answered.
@@ -81,7 +75,12 @@ func (s *seen) act(t *testing.T, store Store, c clock.PassiveClock, r *rand.Rand
 		var got Approval
 		got, err = store.Raise(ctx, call(withTool(tool), until(before)))
 		if err == nil {
-			s.note(func() { s.names[got.Name] = got })
+			s.note(func() {
+				if _, ok := s.names[got.Name]; !ok {
+					s.order = append(s.order, got.Name)
+				}
+				s.names[got.Name] = got
+			})
 		}
 	case 2, 3, 4:
 		outcome := []State{Approved, Approved, Rejected}[r.IntN(3)]
@@ -183,7 +182,7 @@ func TestPropertyAnApprovalCoversOneCallConcurrently(t *testing.T) {
 			}
 			wg.Wait()
 			s.check(t)
-			if len(s.uses) < 10 {
+			if len(s.uses) < 3 { // some 25; how many is the scheduler's choice
 				t.Errorf("only %d uses: the test tests little", len(s.uses))
 			}
 		})
@@ -197,7 +196,7 @@ func TestPropertyRestartsNeverRevive(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	s := newSeen()
 	ended := map[string]State{}
-	for range 40 {
+	for range 60 {
 		w := openFile(t, path, c)
 		all, err := w.List(t.Context())
 		if err != nil {
