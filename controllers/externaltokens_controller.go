@@ -58,7 +58,7 @@ func (r *TokenReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (c
 		}
 		for _, x := range servers {
 			if token, err := workload.Token(&s, x); err == nil {
-				data[name] = []byte(token)
+				data[workload.TokenFile(x)] = []byte(token)
 			}
 		}
 	}

@@ -31,10 +31,16 @@ func TestGatesGetTheTokensThatDecidersName(t *testing.T) {
 	k.create(secret(k.namespace, "unnamed", map[string][]byte{"token": []byte("t2")}))
 	k.create(secret(k.namespace, "empty", map[string][]byte{"password": []byte("p")}))
 	k.create(secret("elsewhere", "far", map[string][]byte{"token": []byte("t3")}))
+	at := func(url, secret string) *v1alpha1.ExternalRuntime {
+		return &v1alpha1.ExternalRuntime{URL: url, Model: secret, TokenSecretRef: &v1alpha1.SecretReference{Name: v1alpha1.ObjectName(secret)}}
+	}
+	servers := []*v1alpha1.ExternalRuntime{at("https://elsewhere.example.com", "one")} // names the Secret of another's server
 	for _, name := range []string{"one", "empty", "missing", "far", "kept", "other-host", names.ExternalTokensSecret} {
+		servers = append(servers, at("https://example.com", name))
+	}
+	for _, server := range servers {
 		m := judge(func(s *v1alpha1.DeciderModelSpec) {
-			s.Runtime, s.Artifact = v1alpha1.RuntimeExternal, nil
-			s.External = &v1alpha1.ExternalRuntime{URL: "https://example.com", Model: name, TokenSecretRef: &v1alpha1.SecretReference{Name: v1alpha1.ObjectName(name)}}
+			s.Runtime, s.Artifact, s.External = v1alpha1.RuntimeExternal, nil, server
 		})
 		c, err := workload.NewRevision(k.models.install(), m)
 		if err != nil {
@@ -54,14 +60,22 @@ func TestGatesGetTheTokensThatDecidersName(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	want(map[string][]byte{"one": []byte("t1")})
+	one := workload.TokenFile(at("https://example.com", "one"))
+	want(map[string][]byte{one: []byte("t1")})
 	changed := secret(k.namespace, "one", nil)
 	k.get(client.ObjectKeyFromObject(changed), changed)
 	changed.Data["token"] = []byte("t9")
 	if err := k.client.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	want(map[string][]byte{"one": []byte("t9")})
+	want(map[string][]byte{one: []byte("t9")})
+	// Released for the other host, with a token of that one: the decider that has used the Secret so far does not get it.
+	release(changed, "elsewhere.example.com")
+	changed.Data["token"] = []byte("t10")
+	if err := k.client.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	want(map[string][]byte{workload.TokenFile(servers[0]): []byte("t10")})
 	if err := k.client.Delete(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/internal/keycache"
 )
 
 const (
@@ -41,17 +42,8 @@ type RemoteOptions struct {
 // minute, and never more often than every 10 s. Keys older than 5 minutes count as unavailable.
 type RemoteKeys struct {
 	url    string
-	clock  clock.PassiveClock
 	client *http.Client
-	cached atomic.Pointer[fetched]
-	turn   chan struct{} // holds one: whoever has it may fetch
-	last   time.Time     // of the latest fetch, for who has the turn
-	failed error         // of the latest fetch, for who has the turn
-}
-
-type fetched struct {
-	keys StaticKeys
-	at   time.Time
+	cache  *keycache.Cache[StaticKeys]
 }
 
 var _ KeySource = (*RemoteKeys)(nil)
@@ -66,8 +58,8 @@ func NewRemoteKeys(o RemoteOptions) (*RemoteKeys, error) {
 	if u.Scheme != "https" && !plain {
 		return nil, errors.New("address of the keys has to be https, or http on loopback")
 	}
-	r := &RemoteKeys{url: u.String(), clock: orSystem(o.Clock), client: newClient(o.TLS, plain), turn: make(chan struct{}, 1)}
-	r.turn <- struct{}{}
+	r := &RemoteKeys{url: u.String(), client: newClient(o.TLS, plain)}
+	r.cache = keycache.New(keycache.Options[StaticKeys]{Fetch: r.fetch, Every: fetchEvery, Fresh: freshFor, Stale: staleAfter, Clock: orSystem(o.Clock)})
 	return r, nil
 }
 
@@ -107,70 +99,25 @@ func newClient(c *tls.Config, plain bool) *http.Client {
 
 // Key implements KeySource.
 func (r *RemoteKeys) Key(ctx context.Context, kid string) (PublicKey, error) {
-	now := r.clock.Now()
-	k, known := r.cached.Load().key(kid, now, staleAfter)
-	if _, fresh := r.cached.Load().key(kid, now, freshFor); fresh {
-		return k, nil
+	keys, known, err := r.cache.Find(ctx, func(k StaticKeys) bool {
+		_, ok := k[kid]
+		return ok
+	})
+	switch {
+	case err != nil:
+		return PublicKey{}, errors.Join(ErrKeysUnavailable, err)
+	case !known:
+		return PublicKey{}, ErrUnknownKey
 	}
-	if known { // one asks again, and the others need not wait for it
-		select {
-		case <-r.turn:
-			r.refresh(ctx)
-			r.turn <- struct{}{}
-		default:
-			return k, nil
-		}
-		return r.find(kid, nil)
-	}
-	select {
-	case <-r.turn:
-	case <-ctx.Done():
-		return PublicKey{}, fmt.Errorf("%w: %w", ErrKeysUnavailable, ctx.Err())
-	}
-	r.refresh(ctx)
-	failed := r.failed
-	r.turn <- struct{}{}
-	return r.find(kid, failed)
+	return keys[kid], nil
 }
 
 // Ready says whether permits can be checked now. It fetches the keys if that is due.
 func (r *RemoteKeys) Ready(ctx context.Context) error {
-	if r.cached.Load().within(r.clock.Now(), freshFor) {
-		return nil
+	if err := r.cache.Ready(ctx); err != nil {
+		return errors.Join(ErrKeysUnavailable, err)
 	}
-	_, err := r.Key(ctx, "") // no key has this id, and only who has the keys can say so
-	if errors.Is(err, ErrUnknownKey) || r.cached.Load().within(r.clock.Now(), staleAfter) {
-		return nil
-	}
-	return err
-}
-
-// find looks into what is cached. An id that is not there is unknown only if the gate was asked and has answered: after
-// a failed fetch nobody can say.
-func (r *RemoteKeys) find(kid string, failed error) (PublicKey, error) {
-	now := r.clock.Now()
-	cached := r.cached.Load()
-	if k, ok := cached.key(kid, now, staleAfter); ok {
-		return k, nil
-	}
-	if failed != nil || !cached.within(now, staleAfter) {
-		return PublicKey{}, errors.Join(ErrKeysUnavailable, failed)
-	}
-	return PublicKey{}, ErrUnknownKey
-}
-
-// refresh fetches unless that was done a moment ago. What it fetches is for all, so no single caller's end stops it.
-func (r *RemoteKeys) refresh(ctx context.Context) {
-	now := r.clock.Now()
-	if age := now.Sub(r.last); !r.last.IsZero() && age >= 0 && age < fetchEvery {
-		return
-	}
-	r.last = now
-	keys, err := r.fetch(context.WithoutCancel(ctx))
-	r.failed = err
-	if err == nil {
-		r.cached.Store(&fetched{keys: keys, at: now})
-	}
+	return nil
 }
 
 func (r *RemoteKeys) fetch(ctx context.Context) (StaticKeys, error) {
@@ -198,21 +145,4 @@ func (r *RemoteKeys) fetch(ctx context.Context) (StaticKeys, error) {
 		return nil, fmt.Errorf("fetching keys: %w", err)
 	}
 	return keys, nil
-}
-
-// within says whether keys are no older than an age. A clock that was set back makes them too old.
-func (f *fetched) within(now time.Time, age time.Duration) bool {
-	if f == nil {
-		return false
-	}
-	since := now.Sub(f.at)
-	return since >= 0 && since < age
-}
-
-func (f *fetched) key(kid string, now time.Time, age time.Duration) (PublicKey, bool) {
-	if !f.within(now, age) {
-		return PublicKey{}, false
-	}
-	k, ok := f.keys[kid]
-	return k, ok
 }

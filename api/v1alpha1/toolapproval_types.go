@@ -328,7 +328,8 @@ type ApprovalDecision struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	Evidence string `json:"evidence,omitempty"`
-	// at is when it was made, as the program says by which it was made. Nothing goes by it.
+	// at is when it was made, by the API server's clock. Filled in by admission where it is left out; a time that is more
+	// than a minute off is refused. Nothing goes by it but what people see.
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 }

@@ -59,14 +59,14 @@ func TestValues(t *testing.T) {
 				}
 			},
 		},
-		"with NATS the gate is a Deployment without a claim that waits for the stream": {
+		"with NATS the gate is a Deployment without a claim, and each has a log of its own in the stream": {
 			values: []string{`audit={"sink":"nats","nats":{"url":"nats://nats.example:4222/AUDIT"}}`},
 			check: func(t *testing.T, objects []object) {
 				if has(objects, "StatefulSet", "") {
 					t.Error("there is a StatefulSet")
 				}
 				got := args(t, find(t, objects, "Deployment", names.GateService))
-				for _, want := range []string{"-audit-log=none", "-audit-sink=nats://nats.example:4222/AUDIT"} {
+				for _, want := range []string{"-audit-log=none", "-audit-sink=nats://nats.example:4222/AUDIT?subject=AUDIT.$(POD_NAME)"} {
 					if !slices.Contains(got, want) {
 						t.Errorf("%s is not in %v", want, got)
 					}

@@ -58,7 +58,7 @@ func (c *config) BindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.tlsDir, "tls-dir", "/etc/gatewright/tls", "`folder` with tls.crt and tls.key, by which callers know this gate; read again when they change")
 	f.StringVar(&c.clientDir, "decider-client-dir", "/etc/gatewright/decider-client", "`folder` with tls.crt, tls.key and ca.crt, by which deciders know this gate and it knows them; read again when they change")
 	f.StringVar(&c.keysDir, "keys-dir", "/etc/gatewright/keys", "`folder` with the keys of approvals and permits: "+names.KeySeal+" and "+names.KeyPermit+"; read again when they change")
-	f.StringVar(&c.tokensDir, "external-tokens-dir", "/etc/gatewright/external-tokens", "`folder` with the bearer tokens of deciders of runtime External, by name of their Secret")
+	f.StringVar(&c.tokensDir, "external-tokens-dir", "/etc/gatewright/external-tokens", "`folder` with the bearer tokens of deciders of runtime External, by name of their Secret and host")
 	f.StringVar(&c.audience, "audience", names.Audience, "`audience` that tokens of callers must have")
 	f.StringVar(&c.cluster, "cluster", names.Name, "`name` of the cluster, which keeps permits of two clusters apart")
 	f.StringVar(&c.issuer, "permit-issuer", names.Name, "`issuer` that permits name")

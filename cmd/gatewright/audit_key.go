@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
@@ -58,15 +60,22 @@ func newAuditKeyPair() *cobra.Command {
 }
 
 func newAuditExport() *cobra.Command {
-	return &cobra.Command{
-		Use: "export nats://HOST:PORT/STREAM", Short: "Print an audit log that is in NATS JetStream",
-		Long:    "Prints the lines of a log in a stream, oldest first, as they would stand in a file, to be checked and searched like one.",
-		Example: "  gatewright audit export nats://localhost:4222/GATEWRIGHT > audit.jsonl",
-		Args:    cobra.ExactArgs(1),
+	var list bool
+	c := &cobra.Command{
+		Use: "export nats://HOST:PORT/STREAM[?subject=SUBJECT]", Short: "Print an audit log that is in NATS JetStream",
+		Long: "Prints the lines of a log in a stream, oldest first, as they would stand in a file, to be checked and searched like one.\n" +
+			"A stream holds a log for each gate, by subject: --list prints the subjects. Without one it is STREAM.log, that of a gate\n" +
+			"which was told none.",
+		Example: "  gatewright audit export nats://localhost:4222/GATEWRIGHT --list\n" +
+			"  gatewright audit export 'nats://localhost:4222/GATEWRIGHT?subject=GATEWRIGHT.log' > audit.jsonl",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := natssink.Parse(args[0])
 			if err != nil {
 				return exit{exitUsage, err.Error()}
+			}
+			if list {
+				return listLogs(c.Context(), o, c.OutOrStdout())
 			}
 			return natssink.Read(c.Context(), o, func(lines []byte) error {
 				_, err := c.OutOrStdout().Write(lines)
@@ -74,4 +83,19 @@ func newAuditExport() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().BoolVar(&list, "list", false, "print the subjects of the logs in the stream instead")
+	return c
+}
+
+func listLogs(ctx context.Context, o natssink.Options, out io.Writer) error {
+	logs, err := natssink.Logs(ctx, o)
+	if err != nil {
+		return err
+	}
+	for _, subject := range logs {
+		if _, err := fmt.Fprintln(out, cell(subject)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

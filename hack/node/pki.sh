@@ -2,6 +2,7 @@
 # Makes the node's authority, one certificate and kubeconfig a component. Does nothing when they are there.
 #
 #   pki.sh user NAME [GROUP]  makes a kubeconfig for a person, and prints its path
+#   pki.sh server NAME NAMES  makes NAME.crt and NAME.key for a server, NAMES as in DNS:a,DNS:b, and prints their path without the ending
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 mkdir -p "$state/pki"
@@ -33,6 +34,11 @@ K
 if [[ ${1:-} == user ]]; then
   kubeconfig "$2" "${3:+/O=$3}/CN=$2" "$node_ip"
   echo "$PWD/$2.kubeconfig"
+  exit
+fi
+if [[ ${1:-} == server ]]; then
+  certificate "$2" "/CN=$2" serverAuth "$3"
+  echo "$PWD/$2"
   exit
 fi
 [[ ! -f complete ]] || exit 0

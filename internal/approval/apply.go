@@ -11,8 +11,12 @@ import (
 // apply makes an event happen. It refuses what no book of ours can have led to,
 // so that a journal that was mixed up does not become a state.
 func (b *book) apply(e event) error {
-	if e.Op == opRaise {
+	switch e.Op {
+	case opRaise:
 		return b.applyRaise(e)
+	case opCount:
+		return b.applyCount(e)
+	case opDecide, opConsume, opExpire, opForget:
 	}
 	k := b.byID[e.ID]
 	if k == nil {
@@ -32,6 +36,7 @@ func (b *book) apply(e event) error {
 		k.end(Expired, k.Call.ExpiresAt)
 	case e.Op == opForget && !k.live():
 		b.forget(k)
+		b.forgetRaises(e.At)
 		return nil
 	default:
 		return fmt.Errorf("%s of what is %s", e.Op, k.State)
@@ -73,6 +78,7 @@ func (b *book) applyRaise(e event) error {
 	b.byKey[k.key] = append(b.byKey[k.key], k)
 	b.byCall[call.CallKey] = append(b.byCall[call.CallKey], k)
 	b.count(k, +1)
+	b.noteRaise(call.Caller, Raise{k.ID, call.RaisedAt})
 	b.lookAt(k.deadline())
 	return nil
 }
@@ -100,7 +106,7 @@ func remove(index map[string][]*kept, key string, k *kept) {
 
 // events are the fewest that lead to this book.
 func (b *book) events() []event {
-	var events []event
+	events := b.counts()
 	for _, k := range b.all() {
 		call := k.Call
 		events = append(events, event{Op: opRaise, At: call.RaisedAt, ID: k.ID, Name: k.Name, Call: &call, Seal: k.Seal})

@@ -18,6 +18,8 @@ type book struct {
 	byCall map[string][]*kept
 	// series counts the names of each prefix as long as any of them is kept.
 	series map[string]*series
+	// raises are what callers have caused, for RaisesKept, by caller.
+	raises map[string][]Raise
 	// pending calls by caller and by namespace.
 	callers, namespaces map[string]int
 	// next moment at which something expires or can be forgotten.
@@ -38,7 +40,7 @@ type series struct{ last, kept int }
 func newBook() *book {
 	return &book{
 		byID: map[string]*kept{}, byName: map[string]*kept{}, byKey: map[string][]*kept{}, byCall: map[string][]*kept{},
-		series: map[string]*series{}, callers: map[string]int{}, namespaces: map[string]int{},
+		series: map[string]*series{}, raises: map[string][]Raise{}, callers: map[string]int{}, namespaces: map[string]int{},
 	}
 }
 
@@ -51,6 +53,8 @@ const (
 	opConsume op = "consume"
 	opExpire  op = "expire"
 	opForget  op = "forget"
+	// opCount is what is left of an approval that was forgotten: that its caller has caused it.
+	opCount op = "count"
 )
 
 // event is one change. The events of a book, applied in order, give the book.
@@ -64,6 +68,8 @@ type event struct {
 	Call     *Call     `json:"call,omitempty"`
 	Seal     string    `json:"seal,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
+	// Caller of a count.
+	Caller string `json:"caller,omitempty"`
 }
 
 // live says whether an approval still stands for its binding.

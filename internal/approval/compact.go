@@ -32,7 +32,11 @@ const minWaste = 256
 
 func (f *File) compactIfWorthwhile() {
 	f.mu.RLock()
-	isWorthwhile := f.book.forgotten > 0 && f.count > minWaste && f.count > 2*3*len(f.book.byID)
+	needed := 3 * len(f.book.byID)
+	for _, all := range f.book.raises {
+		needed += len(all)
+	}
+	isWorthwhile := f.book.forgotten > 0 && f.count > minWaste && f.count > 2*needed
 	f.mu.RUnlock()
 	if isWorthwhile {
 		_ = f.compact() // the journal is as good as before, and the next change tries again

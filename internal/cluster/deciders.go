@@ -46,7 +46,7 @@ type DeciderOptions struct {
 	Namespace string
 	// Pods is the transport to decider pods: it presents the gate's certificate.
 	Pods http.RoundTripper
-	// Tokens is a folder with the bearer tokens of deciders of runtime External, by name of their Secret.
+	// Tokens is a folder with the bearer tokens of deciders of runtime External, by workload.TokenFile.
 	Tokens string
 	Log    *slog.Logger
 }
@@ -232,7 +232,7 @@ func (s *deciderSet) connect(r *workload.Revision) (inference.Decider, error) {
 	case v1alpha1.RuntimeLlamaCpp, v1alpha1.RuntimeContainer:
 		return deciders.Pod(&r.Spec, workload.ModelName(r.Model, &r.Spec), workload.URL(s.options.Namespace, r.Name), s.options.Pods)
 	case v1alpha1.RuntimeExternal:
-		token, err := s.token(r.Spec.External.TokenSecretRef)
+		token, err := s.token(r.Spec.External)
 		if err != nil {
 			return nil, err
 		}
@@ -241,14 +241,16 @@ func (s *deciderSet) connect(r *workload.Revision) (inference.Decider, error) {
 	return nil, fmt.Errorf("spec.runtime %s is not known to this gate", r.Spec.Runtime)
 }
 
-// token gives the bearer token that a Secret holds, as it is mounted: it may be replaced at any time.
-func (s *deciderSet) token(ref *v1alpha1.SecretReference) (func() string, error) {
-	if ref == nil {
+// token gives the bearer token that a Secret holds for the host of a server, as it is mounted: it may be replaced at any
+// time, and is gone when the Secret is released for another host.
+func (s *deciderSet) token(x *v1alpha1.ExternalRuntime) (func() string, error) {
+	file := workload.TokenFile(x)
+	if file == "" {
 		return nil, nil
 	}
-	path := filepath.Join(s.options.Tokens, filepath.Base(string(ref.Name)))
+	path := filepath.Join(s.options.Tokens, filepath.Base(file))
 	if _, err := readBearer(path); err != nil {
-		return nil, fmt.Errorf("spec.external.tokenSecretRef %s: %w", ref.Name, err)
+		return nil, fmt.Errorf("spec.external.tokenSecretRef %s: %w", x.TokenSecretRef.Name, err)
 	}
 	return func() string {
 		token, err := readBearer(path)

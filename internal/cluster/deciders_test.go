@@ -174,16 +174,20 @@ func newSet(t *testing.T, o DeciderOptions) *deciderSet {
 // What is served, by what the API server holds.
 func TestWhichRevisionIsServed(t *testing.T) {
 	tokens := t.TempDir()
-	for name, text := range map[string]string{"token": "s3cret\n", "two-words": "a b", "empty": " \n"} {
-		if err := os.WriteFile(filepath.Join(tokens, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	withToken := func(name string) *v1alpha1.DeciderModel {
 		return external(func(m *v1alpha1.DeciderModel) {
 			m.Spec.External.TokenSecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ObjectName(name)}
 		})
 	}
+	for name, text := range map[string]string{"token": "s3cret\n", "two-words": "a b", "empty": " \n"} {
+		for _, file := range []string{name, workload.TokenFile(withToken(name).Spec.External)} {
+			if err := os.WriteFile(filepath.Join(tokens, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	elsewhere := withToken("token")
+	elsewhere.Spec.External.URL = "https://elsewhere.example"
 	for name, test := range map[string]struct {
 		model  *v1alpha1.DeciderModel
 		sha256 string // in status.active
@@ -195,13 +199,14 @@ func TestWhichRevisionIsServed(t *testing.T) {
 		"our server with other bytes":                 {llama(nil), strings.Repeat("c", 64), nil, served.Decider{Available: true}},
 		"the embedded judge": {embedded(deciders.EmbeddedHash()), "", nil,
 			served.Decider{SHA256: deciders.EmbeddedHash(), Verified: true, Available: true, Fingerprint: inference.EmbeddedFingerprint()}},
-		"another file than the embedded judge":   {embedded(modelHash), "", nil, served.Decider{Error: "nothing is asked of it"}},
-		"a server of somebody else":              {external(nil), "", nil, served.Decider{Available: true}},
-		"one that says that its bytes are known": {external(nil), modelHash, nil, served.Decider{Available: true}},
-		"one with a token":                       {withToken("token"), "", nil, served.Decider{Available: true}},
-		"one whose token is missing":             {withToken("missing"), "", nil, served.Decider{Error: "not mounted"}},
-		"one whose token has two words":          {withToken("two-words"), "", nil, served.Decider{Error: "no token of one word"}},
-		"one whose token is empty":               {withToken("empty"), "", nil, served.Decider{Error: "no token of one word"}},
+		"another file than the embedded judge":                  {embedded(modelHash), "", nil, served.Decider{Error: "nothing is asked of it"}},
+		"a server of somebody else":                             {external(nil), "", nil, served.Decider{Available: true}},
+		"one that says that its bytes are known":                {external(nil), modelHash, nil, served.Decider{Available: true}},
+		"one with a token":                                      {withToken("token"), "", nil, served.Decider{Available: true}},
+		"one that names the Secret of a server at another host": {elsewhere, "", nil, served.Decider{Error: "not mounted"}},
+		"one whose token is missing":                            {withToken("missing"), "", nil, served.Decider{Error: "not mounted"}},
+		"one whose token has two words":                         {withToken("two-words"), "", nil, served.Decider{Error: "no token of one word"}},
+		"one whose token is empty":                              {withToken("empty"), "", nil, served.Decider{Error: "no token of one word"}},
 		"a revision that somebody has changed": {llama(nil), modelHash, func(c *appsv1.ControllerRevision) {
 			c.Data.Raw = bytes.Replace(c.Data.Raw, []byte("4096"), []byte("8192"), 1)
 		}, served.Decider{Error: "named for"}},

@@ -76,21 +76,30 @@ func (d *diagnosis) admission() {
 	}
 	for _, want := range d.Wanted.AdmissionPolicies {
 		at := slices.IndexFunc(d.AdmissionPolicies, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == want.Name })
-		d.compared("ValidatingAdmissionPolicy/"+want.Name, at < 0, at >= 0 && equality.Semantic.DeepEqual(d.AdmissionPolicies[at].Spec, want.Spec))
+		d.compared("ValidatingAdmissionPolicy", want.Name, at < 0, at >= 0 && equality.Semantic.DeepEqual(d.AdmissionPolicies[at].Spec, want.Spec))
 	}
 	for _, want := range d.Wanted.AdmissionBindings {
 		at := slices.IndexFunc(d.AdmissionBindings, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == want.Name })
-		d.compared("ValidatingAdmissionPolicyBinding/"+want.Name, at < 0, at >= 0 && equality.Semantic.DeepEqual(d.AdmissionBindings[at].Spec, want.Spec))
+		d.compared("ValidatingAdmissionPolicyBinding", want.Name, at < 0, at >= 0 && equality.Semantic.DeepEqual(d.AdmissionBindings[at].Spec, want.Spec))
 	}
 }
 
-func (d *diagnosis) compared(object string, isMissing, isSame bool) {
+// unguarded is what happens without an admission policy, by its name.
+var unguarded = map[string]string{
+	names.ApprovalPolicy:   "approvals could be forged, so the gate honours none",
+	names.EvaluationPolicy: "whoever may write evaluations could let a revision of a decider pass",
+
+	names.SelfProtectionPolicy:        "an agent whose role lets it may write what it is judged by while the webhook is not asked",
+	names.ClusterSelfProtectionPolicy: "an agent by a cluster policy may write what it is judged by while the webhook is not asked",
+}
+
+func (d *diagnosis) compared(kind, name string, isMissing, isSame bool) {
 	const remedy = "apply config/admission of the version that runs"
 	switch {
 	case isMissing:
-		d.add(Error, CheckAdmission, object, "is missing: approvals could be forged, so the gate honours none", remedy)
+		d.add(Error, CheckAdmission, kind+"/"+name, "is missing: "+unguarded[name], remedy)
 	case !isSame:
-		d.add(Error, CheckAdmission, object, "says something else than this version wants: what it should refuse may pass, and the gate honours no approval", remedy)
+		d.add(Error, CheckAdmission, kind+"/"+name, "says something else than this version wants: "+unguarded[name], remedy)
 	}
 }
 

@@ -204,3 +204,33 @@ func TestWhereDownloadsMayLead(t *testing.T) {
 		}
 	}
 }
+
+func TestADocument(t *testing.T) {
+	small := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "0123456789") }
+	for name, test := range map[string]struct {
+		handle http.HandlerFunc
+		change func(*DocumentOptions)
+		want   string // in the error; empty: the document is there
+	}{
+		"at the bound":           {handle: small},
+		"longer than the bound":  {handle: small, change: func(o *DocumentOptions) { o.MaxBytes = 9 }, want: "more than 9 bytes"},
+		"that is not there":      {handle: http.NotFound, want: "HTTP 404"},
+		"behind a redirect":      {handle: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/there", http.StatusFound) }, want: "HTTP 302"},
+		"that ends early":        {handle: func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Length", "20"); small(w, r) }, want: "unexpected EOF"},
+		"over plain http":        {handle: small, change: func(o *DocumentOptions) { o.URL = "http://issuer.example" }, want: "has to be https"},
+		"of whom nobody trusts":  {handle: small, change: func(o *DocumentOptions) { o.TLS = nil }, want: "certificate"},
+		"that a server has said": {handle: small, change: func(o *DocumentOptions) { o.IsNamedElsewhere = true }, want: "is loopback"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, base := site(t, test.handle)
+			o := DocumentOptions{URL: url, MaxBytes: 10, TLS: base.TLS}
+			if test.change != nil {
+				test.change(&o)
+			}
+			got, err := Document(t.Context(), o)
+			if test.want == "" && (err != nil || string(got) != "0123456789") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("%q, %v; want error %q", got, err, test.want)
+			}
+		})
+	}
+}

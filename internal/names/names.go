@@ -55,7 +55,7 @@ const (
 	DeciderTLSSecret = "gatewright-decider-tls"
 	// WebhookTLSSecret holds the certificate by which the API server knows the webhooks.
 	WebhookTLSSecret = "gatewright-webhook-tls"
-	// ExternalTokensSecret holds the bearer tokens for deciders of runtime External, by name of their Secret. The manager
+	// ExternalTokensSecret holds the bearer tokens for deciders of runtime External, by Secret and host. The manager
 	// writes it, and gates mount it: they may read no Secrets.
 	ExternalTokensSecret = "gatewright-external-tokens"
 	// GateKeysSecret holds the key rings of the gate, one key each: KeySeal, KeyPermit, KeyAudit.
@@ -133,8 +133,12 @@ const (
 	ApprovalPolicy = "gatewright-approvals"
 	// ApproverPolicy fills in who has decided.
 	ApproverPolicy = "gatewright-approver"
+	// EvaluationPolicy keeps evaluations of roll-outs from being forged.
+	EvaluationPolicy = "gatewright-evaluations"
 	// SelfProtectionPolicy keeps service accounts from changing the policies that select them.
 	SelfProtectionPolicy = "gatewright-self-protection"
+	// ClusterSelfProtectionPolicy does the same for what a ClusterToolPolicy makes an agent, in all namespaces.
+	ClusterSelfProtectionPolicy = "gatewright-self-protection-cluster"
 )
 
 // Values of ComponentLabel.

@@ -72,25 +72,25 @@ func newEnv(extra ...cel.EnvOption) (*cel.Env, error) {
 }
 
 // program compiles an expression of the wanted type. Errors are recorded, and give no program.
-func (c *compiler) program(expression string, env environment, want *cel.Type, path *field.Path) cel.Program {
-	c.out.usesSQL = c.out.usesSQL || callsSQL.MatchString(expression)
+func (c *compiler) program(text string, env environment, want *cel.Type, path *field.Path) *expression {
+	c.out.usesSQL = c.out.usesSQL || callsSQL.MatchString(text)
 	e, err := env.build()
 	if err != nil {
 		c.errs = append(c.errs, field.InternalError(path, err))
 		return nil
 	}
-	ast, issues := e.Compile(expression)
+	ast, issues := e.Compile(text)
 	if issues.Err() != nil {
-		c.fail(path, expression, issues.Err().Error())
+		c.fail(path, text, issues.Err().Error())
 		return nil
 	}
 	if !ast.OutputType().IsExactType(want) {
-		c.fail(path, expression, fmt.Sprintf("is of type %s, want %s: compare a value of an argument with == true or convert it with string()", ast.OutputType(), want))
+		c.fail(path, text, fmt.Sprintf("is of type %s, want %s: compare a value of an argument with == true or convert it with string()", ast.OutputType(), want))
 		return nil
 	}
 	cost, err := e.EstimateCost(ast, sizes{})
 	if err != nil || cost.Max > estimateLimit {
-		c.fail(path, expression, "may cost more than a rule is given: avoid nested loops over arguments")
+		c.fail(path, text, "may cost more than a rule is given: avoid nested loops over arguments")
 		return nil
 	}
 	program, err := e.Program(ast,
@@ -98,10 +98,10 @@ func (c *compiler) program(expression string, env environment, want *cel.Type, p
 		cel.CostLimit(runLimit),
 		cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		c.fail(path, expression, err.Error())
+		c.fail(path, text, err.Error())
 		return nil
 	}
-	return program
+	return &expression{program: program, reads: readingsOf(ast.NativeRep().Expr())}
 }
 
 // callsSQL finds expressions that may parse SQL.
@@ -122,6 +122,7 @@ var (
 	errNotCompiled = errors.New("expression was not compiled")
 	errBudget      = errors.New("the rules of this call cost more than one call is given")
 	errOversized   = errors.New("a list or map in the arguments has more entries than expressions are given")
+	errSpelling    = errors.New("an argument that the expression reads may stand there under another spelling of its name")
 	errType        = errors.New("expression gave a value of another type")
 )
 
@@ -159,14 +160,20 @@ func isOversized(v any) bool {
 	return false
 }
 
-func (b *budget) eval(ctx context.Context, p cel.Program, in interpreter.Activation) (any, error) {
-	if p == nil {
+func (b *budget) eval(ctx context.Context, x *expression, in looker) (any, error) {
+	if x == nil {
 		return nil, errNotCompiled
 	}
-	if a, ok := in.(interface{ arguments() map[string]any }); ok && !b.admits(a.arguments()) {
+	arguments := in.arguments()
+	if !b.admits(arguments) {
 		return nil, errOversized
 	}
-	out, details, err := p.ContextEval(ctx, in)
+	for _, r := range x.reads {
+		if r.isMisspelt(arguments) {
+			return nil, errSpelling
+		}
+	}
+	out, details, err := x.program.ContextEval(ctx, in)
 	if details != nil {
 		if cost := details.ActualCost(); cost != nil {
 			if *cost > b.left {
@@ -185,8 +192,8 @@ func (b *budget) eval(ctx context.Context, p cel.Program, in interpreter.Activat
 	return out.Value(), nil
 }
 
-func (b *budget) isTrue(ctx context.Context, p cel.Program, in interpreter.Activation) (bool, error) {
-	v, err := b.eval(ctx, p, in)
+func (b *budget) isTrue(ctx context.Context, x *expression, in looker) (bool, error) {
+	v, err := b.eval(ctx, x, in)
 	if err != nil {
 		return false, err
 	}
@@ -195,6 +202,12 @@ func (b *budget) isTrue(ctx context.Context, p cel.Program, in interpreter.Activ
 		return false, errType
 	}
 	return truth, nil
+}
+
+// looker is an activation that knows the arguments which it gives.
+type looker interface {
+	interpreter.Activation
+	arguments() map[string]any
 }
 
 // activation gives an expression its variables, computed when they are read.

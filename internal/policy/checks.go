@@ -290,7 +290,7 @@ func failedRule(e *evaluation, r *callCheck) *Obligation {
 		return canceled()
 	}
 	return &Obligation{Outcome: Block, Reason: ReasonRuleFailed, By: r.by, Remedy: RemedyChangeArguments,
-		Message: "a rule of the policy could not be evaluated for these arguments: an argument that it reads may be missing or of another type"}
+		Message: "a rule of the policy could not be evaluated for these arguments: an argument that it reads may be missing, of another type, or spelt otherwise"}
 }
 
 func canceled() *Obligation {

@@ -3,7 +3,6 @@ package policy
 import (
 	"time"
 
-	"github.com/google/cel-go/cel"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
@@ -88,7 +87,7 @@ type tool struct {
 	hosts   []hostCheck
 	sources []sourceCheck
 	rules   []callCheck
-	confirm cel.Program
+	confirm *expression
 	// ladders of the tool's own by the class that a call of it may have; none: the class's.
 	ladders map[*class]*ladder
 }
@@ -103,7 +102,7 @@ func (t *tool) ladder(k *class) *ladder {
 
 type lowering struct {
 	class   *class
-	program cel.Program
+	program *expression
 }
 
 type pathCheck struct {
@@ -130,7 +129,7 @@ type callCheck struct {
 	outcome Outcome
 	reason  Reason
 	message string
-	program cel.Program
+	program *expression
 }
 
 // class is a compiled class.

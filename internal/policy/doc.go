@@ -13,4 +13,4 @@ package policy
 
 // EngineSemantics is raised when the same policy and call may be judged differently than before. It is part of the
 // policy digest, so that approvals given under other semantics no longer match.
-const EngineSemantics = "1"
+const EngineSemantics = "2"

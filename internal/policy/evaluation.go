@@ -7,7 +7,6 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/policy/sources"
 	"gatewright.dev/gatewright/internal/questions"
-	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // evaluation is one policy's look at one call.
@@ -202,7 +201,7 @@ const (
 	absent place = iota
 	present
 	// misshapen: something on the way is no object, or a list where a name is wanted, or the name stands there in other
-	// capitals, which many a tool reads all the same. What the rule is about may well be there in another shape, so it
+	// capitals or may be inherited, which many a tool reads all the same. What the rule is about may well be there in another shape, so it
 	// cannot count as absent.
 	misshapen
 )
@@ -236,16 +235,6 @@ func lookup(v any, pointer []string) (any, place) {
 		}
 	}
 	return v, present
-}
-
-// isSpeltOtherwise says whether an object has a name that a reader may take for this one.
-func isSpeltOtherwise(object map[string]any, name string) bool {
-	for other := range object {
-		if other != name && strictjson.SameName(other, name) {
-			return true
-		}
-	}
-	return false
 }
 
 func arrayIndex(s string) (int, bool) {

@@ -21,12 +21,6 @@ const (
 	ProtocolMCP  = "mcp"
 )
 
-// Stores of used permits.
-const (
-	StoreFile = "file"
-	StoreNATS = "nats"
-)
-
 // Config is how a proxy runs. BindFlags has the defaults.
 type Config struct {
 	// Listen and ProbeListen are addresses: of the proxy, and of probes and metrics.
@@ -52,6 +46,7 @@ type Config struct {
 	Replicas                               int
 	Store, PermitLog                       string
 	NATSURL, NATSCreds, NATSCA, NATSBucket string
+	Kubeconfig, LeaseNamespace             string
 	// Origins of web pages that may call.
 	Origins []string
 	// TLSCert and TLSKey are files, read again for each connection.
@@ -109,13 +104,15 @@ func (c *Config) BindFlags(f *flag.FlagSet) {
 }
 
 func (c *Config) bindMore(f *flag.FlagSet) {
-	f.IntVar(&c.Replicas, "replicas", 1, "how many replicas of this proxy there are; more than one need --permit-store nats")
-	f.StringVar(&c.Store, "permit-store", StoreFile, "where used permits are kept: file (one replica) or nats")
+	f.IntVar(&c.Replicas, "replicas", 1, "how many replicas of this proxy there are; more than one need --permit-store nats or lease")
+	f.StringVar(&c.Store, "permit-store", StoreFile, "where used permits are kept: file (one replica), nats, or lease (Leases of a Kubernetes API server)")
 	f.StringVar(&c.PermitLog, "permit-log", "gatewright-permits-used", "file of used permits")
 	f.StringVar(&c.NATSURL, "nats-url", "", "NATS servers of used permits: nats:// or tls://")
 	f.StringVar(&c.NATSCreds, "nats-creds", "", "file with the credentials for NATS")
 	f.StringVar(&c.NATSCA, "nats-ca", "", "file with the only authorities to trust for NATS")
 	f.StringVar(&c.NATSBucket, "nats-bucket", natsstore.DefaultBucket, "bucket of used permits; made if it is not there")
+	f.StringVar(&c.LeaseNamespace, "lease-namespace", "", "lease: namespace of the Leases, the same for all replicas, where the service account may create, list and delete them")
+	f.StringVar(&c.Kubeconfig, "kubeconfig", "", "lease: file that says where the API server is (default: as the pod's service account)")
 	f.Var(list{&c.Origins}, "allow-origin", "origin of web pages that may call; may be repeated")
 	f.StringVar(&c.TLSCert, "tls-cert", "", "certificate to serve with, read again for each connection")
 	f.StringVar(&c.TLSKey, "tls-key", "", "key of the certificate")
@@ -180,22 +177,6 @@ func (c *Config) validateGate() error {
 		errs = append(errs, fmt.Errorf("--listen %q is not loopback: everybody who reaches it would call as this proxy's service account, see --allow-remote-callers", c.Listen))
 	}
 	return errors.Join(errs...)
-}
-
-func (c *Config) validateStore() error {
-	switch {
-	case c.Store != StoreFile && c.Store != StoreNATS:
-		return fmt.Errorf("--permit-store %q is neither file nor nats", c.Store)
-	case c.Store == StoreNATS && c.NATSURL == "":
-		return errors.New("--nats-url is required for --permit-store nats")
-	case c.Store == StoreFile && c.NATSURL != "":
-		return errors.New("--nats-url has no effect without --permit-store nats")
-	case c.Replicas < 1:
-		return errors.New("--replicas is less than 1")
-	case c.Store == StoreFile && c.Replicas > 1:
-		return errors.New("--replicas of more than 1 need --permit-store nats: with files each would let a permit be used once")
-	}
-	return nil
 }
 
 func (c *Config) validateBounds() error {

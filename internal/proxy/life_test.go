@@ -238,12 +238,18 @@ func TestWhatDoesNotStart(t *testing.T) {
 		"asking for everybody":                {func(c *Config) { c.Ask, c.Audience, c.Listen = true, "", ":8471" }, "not loopback"},
 		"asking for everybody, wanted":        {func(c *Config) { c.Ask, c.Audience, c.Listen, c.RemoteCallers = true, "", ":8471", true }, ""},
 		"a token without asking":              {func(c *Config) { c.TokenFile = "token" }, "no effect without --ask"},
-		"several replicas with a file each":   {func(c *Config) { c.Replicas = 2 }, "--replicas of more than 1 need --permit-store nats"},
+		"several replicas with a file each":   {func(c *Config) { c.Replicas = 2 }, "--replicas of more than 1 need --permit-store nats or lease"},
 		"several replicas with NATS":          {func(c *Config) { c.Replicas, c.Store, c.NATSURL = 2, StoreNATS, "nats://127.0.0.1:4222" }, ""},
 		"no replicas":                         {func(c *Config) { c.Replicas = 0 }, "--replicas"},
 		"NATS without its address":            {func(c *Config) { c.Store = StoreNATS }, "--nats-url is required"},
 		"an address of NATS without it":       {func(c *Config) { c.NATSURL = "nats://127.0.0.1:4222" }, "no effect"},
-		"another store":                       {func(c *Config) { c.Store = "memory" }, "neither file nor nats"},
+		"several replicas with Leases":        {func(c *Config) { c.Replicas, c.Store, c.LeaseNamespace, c.Kubeconfig = 2, StoreLease, "shop", "config" }, ""},
+		"Leases of no namespace":              {func(c *Config) { c.Store = StoreLease }, "--lease-namespace is required"},
+		"a namespace of Leases without them":  {func(c *Config) { c.LeaseNamespace = "shop" }, "no effect"},
+		"an API server without Leases":        {func(c *Config) { c.Kubeconfig = "config" }, "no effect"},
+		"Leases outside of a pod":             {func(c *Config) { c.Store, c.LeaseNamespace = StoreLease, "shop" }, "--kubeconfig outside of a pod"},
+		"no file of the API server":           {func(c *Config) { c.Store, c.LeaseNamespace, c.Kubeconfig = StoreLease, "shop", "/nowhere" }, "--kubeconfig"},
+		"another store":                       {func(c *Config) { c.Store = "memory" }, "none of file, nats and lease"},
 		"an address that is none":             {func(c *Config) { c.Listen = "8471" }, "no host:port"},
 		"a body longer than a gate reads":     {func(c *Config) { c.MaxBody = permit.MaxBody + 1 }, "--max-body"},
 		"no time":                             {func(c *Config) { c.CallTimeout = 0 }, "have to be positive"},
@@ -259,7 +265,8 @@ func TestWhatDoesNotStart(t *testing.T) {
 			c := good(t)
 			tc.change(&c)
 			err := c.Validate()
-			if err == nil && tc.want != "" { // what only shows when it is opened
+			t.Setenv("KUBERNETES_SERVICE_HOST", "") // no pod
+			if err == nil && tc.want != "" {        // what only shows when it is opened
 				err = Run(t.Context(), c)
 			}
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"gatewright.dev/gatewright/permit"
@@ -45,29 +45,8 @@ func TestReplicasUseAPermitOnceTogether(t *testing.T) {
 	one, two := replica(), replica()
 	const permits, tries = 6, 8
 	for range permits {
-		header := jsonWith(gate.permit(t, "refund", refundBody))
-		var good, used atomic.Int32
-		var all sync.WaitGroup
-		for i := range tries {
-			p := one
-			if i%2 == 1 {
-				p = two
-			}
-			all.Go(func() {
-				got, err := exchange(t.Context(), "POST", p.url+"/tools/refund", refundBody, header)
-				switch {
-				case err == nil && got.status == 200:
-					good.Add(1)
-				case err == nil && got.status == 403 && strings.Contains(got.body, "PermitUsed"):
-					used.Add(1)
-				default:
-					t.Errorf("HTTP %d %s, %v", got.status, got.body, err)
-				}
-			})
-		}
-		all.Wait()
-		if good.Load() != 1 || used.Load() != tries-1 {
-			t.Errorf("%d ran and %d were refused as used, want 1 and %d", good.Load(), used.Load(), tries-1)
+		if diff := cmp.Diff(tally{ran: 1, used: tries - 1}, raceFor(t, []*running{one, two}, gate.permit(t, "refund", refundBody), tries), cmp.AllowUnexported(tally{})); diff != "" {
+			t.Errorf("uses of one permit (-want +got):\n%s", diff)
 		}
 	}
 	if n := len(tools.take()); n != permits {

@@ -21,7 +21,6 @@ import (
 
 	gatewright "gatewright.dev/gatewright/clients/go"
 	"gatewright.dev/gatewright/permit"
-	"gatewright.dev/gatewright/permit/natsstore"
 )
 
 // maxListing is how much of a listing of tools is looked at: 4 MiB is some thousand tools.
@@ -90,28 +89,6 @@ func (c *Config) checker(ctx context.Context, gateTLS *tls.Config) (checker, []i
 		b.parts = append(b.parts, r)
 	}
 	return b, closers, nil
-}
-
-type closingStore interface {
-	permit.Store
-	io.Closer
-}
-
-func (c *Config) openStore(ctx context.Context) (closingStore, error) {
-	if c.Store == StoreNATS {
-		store, err := natsstore.Open(ctx, natsstore.Options{
-			URL: c.NATSURL, CredentialsFile: c.NATSCreds, CAFile: c.NATSCA, Bucket: c.NATSBucket,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("--nats-url: %w", err)
-		}
-		return store, nil
-	}
-	store, err := permit.OpenFile(c.PermitLog, nil)
-	if err != nil {
-		return nil, fmt.Errorf("--permit-log %s: %w", c.PermitLog, err)
-	}
-	return store, nil
 }
 
 func (c *Config) proxy(check checker, registry prometheus.Registerer) (*Proxy, *http.Transport, error) {

@@ -145,18 +145,18 @@ func approverOf(ctx context.Context) approval.Approver {
 }
 
 // holder names who holds a secret, or a token of the issuer that this gate knows.
-func (d *desk) holder(secret string) (approval.Approver, bool) {
+func (d *desk) holder(ctx context.Context, secret string) (approval.Approver, bool) {
 	if name, ok := d.approvers.find(secret); ok {
 		return approval.Approver{Type: approval.LocalSecret, Name: name}, true
 	}
-	return d.tokens.approver(secret)
+	return d.tokens.approver(ctx, secret)
 }
 
 // guard lets in who holds a secret or a token. No browser sends it by itself, so a page of another site cannot decide.
 func (d *desk) guard(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		who, known := d.holder(secret)
+		who, known := d.holder(r.Context(), secret)
 		if !ok || !known {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "Unauthorized", "send the approver's secret as a bearer token; a caller's token does not do")

@@ -12,7 +12,9 @@ func keyFiles(seals *approval.Seals, permits *permit.Keys, r *records.Records, t
 	out := []*keywatch.File{keywatch.Ring("seal-key", seals.Keys()), keywatch.Ring("permit-key", permits.Ring())}
 	out = append(out, r.KeyFiles()...)
 	if tokens != nil {
-		out = append(out, &keywatch.File{Name: "approver-jwks", Paths: []string{tokens.config.KeyFile}, Reload: tokens.reload, IDs: tokens.ids})
+		if file, ok := tokens.keys.(*keysInFile); ok {
+			out = append(out, file.watched())
+		}
 	}
 	return out
 }

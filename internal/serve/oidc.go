@@ -1,17 +1,14 @@
 package serve
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
+	"log/slog"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -25,8 +22,11 @@ import (
 type OIDCConfig struct {
 	// Issuer and Audience that a token has to name.
 	Issuer, Audience string
-	// KeyFile holds the issuer's public keys as a JWKS. It is read again when it changes.
+	// KeyFile holds the issuer's public keys as a JWKS. It is read again when it changes. Empty: they are fetched from the
+	// issuer.
 	KeyFile string
+	// CAFile holds the only authorities to trust for the issuer, where keys are fetched; empty for the system's.
+	CAFile string
 	// NameClaim is what an approver is called by: sub by default. email counts only if email_verified says so.
 	NameClaim string
 	// Group that the claim groups has to hold; empty for none.
@@ -36,20 +36,22 @@ type OIDCConfig struct {
 func (c *OIDCConfig) bindFlags(f *flag.FlagSet) {
 	f.StringVar(&c.Issuer, "approver-issuer", "", "issuer whose tokens decide approvals where a policy opens the channel OIDC, as an https URL")
 	f.StringVar(&c.Audience, "approver-audience", "", "audience that an approver's token has to be for: one of its own, so that no other token of the issuer decides")
-	f.StringVar(&c.KeyFile, "approver-jwks", "", "file with the issuer's public keys as a JWKS; read again when it changes")
+	f.StringVar(&c.KeyFile, "approver-jwks", "", "file with the issuer's public keys as a JWKS; read again when it changes (default: fetched from the issuer, as its "+discoveryPath+" says)")
+	f.StringVar(&c.CAFile, "approver-issuer-ca", "", "file with the only authorities to trust for the issuer when its keys are fetched")
 	f.StringVar(&c.NameClaim, "approver-name-claim", "sub", "claim that names an approver; email has to be verified")
 	f.StringVar(&c.Group, "approver-group", "", "group that an approver's token has to name in its claim groups; empty for none")
 }
 
 func (c *OIDCConfig) validate() error {
-	if c.Issuer+c.Audience+c.KeyFile == "" {
-		if c.Group != "" {
-			return errors.New("--approver-group is for --approver-issuer: give it too, or neither")
-		}
+	switch {
+	case c.Issuer == "" && c.Group != "":
+		return errors.New("--approver-group is for --approver-issuer: give it too, or neither")
+	case c.Issuer+c.Audience+c.KeyFile+c.CAFile == "":
 		return nil
-	}
-	if c.Issuer == "" || c.Audience == "" || c.KeyFile == "" {
-		return errors.New("--approver-issuer, --approver-audience and --approver-jwks go together: give all three, or none")
+	case c.Issuer == "" || c.Audience == "":
+		return errors.New("--approver-issuer and --approver-audience go together, and --approver-jwks and --approver-issuer-ca are for them: give both, or none of the four")
+	case c.KeyFile != "" && c.CAFile != "":
+		return errors.New("--approver-issuer-ca has no effect with --approver-jwks: nothing is fetched then")
 	}
 	if u, err := url.Parse(c.Issuer); err != nil || u.Scheme != "https" || u.Host == "" || len(c.Issuer) > approval.MaxMessage {
 		return errors.New("--approver-issuer is no https URL")
@@ -72,7 +74,6 @@ var tokenAlgorithms = []jose.SignatureAlgorithm{
 
 const (
 	maxToken   = 16 << 10
-	maxJWKS    = 256 << 10
 	tokenSkew  = 30 * time.Second
 	claimEmail = "email"
 )
@@ -81,11 +82,12 @@ const (
 type tokenVerifier struct {
 	config OIDCConfig
 	clock  clock.PassiveClock
-	keys   atomic.Pointer[jose.JSONWebKeySet]
+	keys   keySource
 }
 
-// newTokenVerifier reads the issuer's keys. Without an issuer it gives nil.
-func newTokenVerifier(c OIDCConfig, clk clock.PassiveClock) (*tokenVerifier, error) {
+// newTokenVerifier reads the issuer's keys from their file, or fetches them. An issuer that does not answer now is asked again
+// when there is a token. Without an issuer it gives nil.
+func newTokenVerifier(ctx context.Context, c OIDCConfig, clk clock.PassiveClock, log *slog.Logger) (*tokenVerifier, error) {
 	if c.Issuer == "" {
 		return nil, nil //nolint:nilnil // no issuer is no error
 	}
@@ -93,60 +95,34 @@ func newTokenVerifier(c OIDCConfig, clk clock.PassiveClock) (*tokenVerifier, err
 		c.NameClaim = "sub"
 	}
 	v := &tokenVerifier{config: c, clock: clk}
-	if err := v.reload(); err != nil {
+	if c.KeyFile == "" {
+		keys, err := newKeysOfIssuer(c.Issuer, c.CAFile, clk, log)
+		if err != nil {
+			return nil, fmt.Errorf("--approver-issuer-ca: %w", err)
+		}
+		_ = keys.cache.Ready(ctx) // what fails is in the log
+		v.keys = keys
+		return v, nil
+	}
+	keys := &keysInFile{path: c.KeyFile}
+	if err := keys.reload(); err != nil {
 		return nil, fmt.Errorf("--approver-jwks %s: %w", c.KeyFile, err)
 	}
+	v.keys = keys
 	return v, nil
-}
-
-// reload reads the keys anew. After an error they stay as they were.
-func (v *tokenVerifier) reload() error {
-	f, err := os.Open(filepath.Clean(v.config.KeyFile))
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // read only
-	data, err := io.ReadAll(io.LimitReader(f, maxJWKS))
-	if err != nil {
-		return err
-	}
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(data, &set); err != nil {
-		return errors.New("it is no JWKS")
-	}
-	for i := range set.Keys {
-		if !set.Keys[i].IsPublic() {
-			return fmt.Errorf("key %d is not public: whoever has this file could sign", i)
-		}
-	}
-	set.Keys = slices.DeleteFunc(set.Keys, func(k jose.JSONWebKey) bool { return !k.Valid() || k.Use != "" && k.Use != "sig" })
-	if len(set.Keys) == 0 {
-		return errors.New("it holds no key to check signatures with")
-	}
-	v.keys.Store(&set)
-	return nil
-}
-
-// ids name the keys that are held.
-func (v *tokenVerifier) ids() []string {
-	var out []string
-	for _, k := range v.keys.Load().Keys {
-		out = append(out, k.KeyID)
-	}
-	return out
 }
 
 // approver names who holds a token, and nobody for any that is not to be believed: of another issuer or audience,
 // expired or without an end, or by no key of the issuer.
-func (v *tokenVerifier) approver(token string) (approval.Approver, bool) {
+func (v *tokenVerifier) approver(ctx context.Context, token string) (approval.Approver, bool) {
 	if v == nil || len(token) > maxToken {
 		return approval.Approver{}, false
 	}
 	parsed, err := jwt.ParseSigned(token, tokenAlgorithms)
-	if err != nil || len(parsed.Headers) != 1 {
+	if err != nil || len(parsed.Headers) != 1 || !v.mayBeGood(parsed) {
 		return approval.Approver{}, false
 	}
-	for _, key := range v.keys.Load().Key(parsed.Headers[0].KeyID) {
+	for _, key := range v.keys.find(ctx, parsed.Headers[0].KeyID) {
 		if key.Algorithm != "" && key.Algorithm != parsed.Headers[0].Algorithm {
 			continue
 		}
@@ -159,10 +135,20 @@ func (v *tokenVerifier) approver(token string) (approval.Approver, bool) {
 	return approval.Approver{}, false
 }
 
+// mayBeGood looks at what a token says of itself before any key is looked for, so that an issuer is asked about no others.
+func (v *tokenVerifier) mayBeGood(token *jwt.JSONWebToken) bool {
+	var claimed jwt.Claims
+	return token.UnsafeClaimsWithoutVerification(&claimed) == nil && v.isFor(&claimed)
+}
+
+func (v *tokenVerifier) isFor(c *jwt.Claims) bool {
+	expected := jwt.Expected{Issuer: v.config.Issuer, AnyAudience: jwt.Audience{v.config.Audience}, Time: v.clock.Now()}
+	return c.Expiry != nil && c.ValidateWithLeeway(expected, tokenSkew) == nil
+}
+
 // read takes an approver from claims that the issuer has signed.
 func (v *tokenVerifier) read(standard *jwt.Claims, all map[string]any) (approval.Approver, bool) {
-	expected := jwt.Expected{Issuer: v.config.Issuer, AnyAudience: jwt.Audience{v.config.Audience}, Time: v.clock.Now()}
-	if standard.Expiry == nil || standard.ValidateWithLeeway(expected, tokenSkew) != nil {
+	if !v.isFor(standard) {
 		return approval.Approver{}, false
 	}
 	name, _ := all[v.config.NameClaim].(string)

@@ -133,7 +133,7 @@ func TestTokensThatNameAnApprover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := test.config
 			c.Issuer, c.Audience, c.KeyFile = testIssuer, "approvals", idp.path
-			v, err := newTokenVerifier(c, clocktesting.NewFakePassiveClock(deskNoon))
+			v, err := newTokenVerifier(t.Context(), c, clocktesting.NewFakePassiveClock(deskNoon), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestTokensThatNameAnApprover(t *testing.T) {
 			if test.mangle != nil {
 				token = test.mangle(token)
 			}
-			who, ok := v.approver(token)
+			who, ok := v.approver(t.Context(), token)
 			want := approval.Approver{Type: approval.OIDC, Issuer: testIssuer, Name: test.want}
 			if test.want == "" {
 				want = approval.Approver{}
@@ -152,7 +152,7 @@ func TestTokensThatNameAnApprover(t *testing.T) {
 		})
 	}
 	var none *tokenVerifier
-	if who, ok := none.approver(idp.token(t, kimsClaims(deskNoon, nil))); ok {
+	if who, ok := none.approver(t.Context(), idp.token(t, kimsClaims(deskNoon, nil))); ok {
 		t.Errorf("without an issuer a token names %v", who)
 	}
 }
@@ -168,7 +168,7 @@ func TestKeysOfAnIssuerAreReadStrictly(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "jwks")
 		write(t, filepath.Dir(path), "jwks", test.content)
-		_, err := newTokenVerifier(OIDCConfig{Issuer: testIssuer, Audience: "a", KeyFile: path}, clocktesting.NewFakePassiveClock(deskNoon))
+		_, err := newTokenVerifier(t.Context(), OIDCConfig{Issuer: testIssuer, Audience: "a", KeyFile: path}, clocktesting.NewFakePassiveClock(deskNoon), slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
@@ -201,7 +201,9 @@ func TestFlagsOfAnIssuerGoTogether(t *testing.T) {
 		"none":                     {OIDCConfig{NameClaim: "sub"}, ""},
 		"all three":                {OIDCConfig{Issuer: testIssuer, Audience: "a", KeyFile: "f"}, ""},
 		"no audience":              {OIDCConfig{Issuer: testIssuer, KeyFile: "f"}, "go together"},
-		"no keys":                  {OIDCConfig{Issuer: testIssuer, Audience: "a"}, "go together"},
+		"keys by discovery":        {OIDCConfig{Issuer: testIssuer, Audience: "a", CAFile: "f"}, ""},
+		"an authority without use": {OIDCConfig{Issuer: testIssuer, Audience: "a", KeyFile: "f", CAFile: "f"}, "no effect with --approver-jwks"},
+		"an authority only":        {OIDCConfig{CAFile: "f"}, "go together"},
 		"keys only":                {OIDCConfig{KeyFile: "f"}, "go together"},
 		"a group only":             {OIDCConfig{Group: "g"}, "--approver-group"},
 		"an issuer in plain text":  {OIDCConfig{Issuer: "http://issuer.example", Audience: "a", KeyFile: "f"}, "https"},

@@ -181,7 +181,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err := desk.metrics.register(registry); err != nil {
 		return err
 	}
-	if desk.tokens, err = newTokenVerifier(c.ApproverTokens, clock.RealClock{}); err != nil {
+	if desk.tokens, err = newTokenVerifier(ctx, c.ApproverTokens, clock.RealClock{}, c.Log); err != nil {
 		return err
 	}
 	watch := keywatch.New(keyFiles(seals, keys, log, desk.tokens), c.Log)

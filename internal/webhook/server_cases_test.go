@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -49,7 +50,9 @@ func (a asked) withoutAnAnswer(t *testing.T) {
 	manager := a.ServiceAccount(t, names.Namespace, names.ManagerServiceAccount)
 	role := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "manager-of-the-test"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: names.Namespace, Name: names.ManagerServiceAccount}},
+		Subjects: []rbacv1.Subject{
+			{Kind: "ServiceAccount", Namespace: names.Namespace, Name: names.ManagerServiceAccount}, {Kind: "ServiceAccount", Namespace: namespace, Name: "deployer"},
+		},
 	}
 	evaluation := fromYAML(t, `{apiVersion: gatewright.dev/v1alpha1, kind: DeciderEvaluation, metadata: {name: of-the-manager}, spec: {deciderRef: {name: judge}, caseSet: {type: ConfigMap, sha256: `+hash+`, configMapName: c}}}`)
 	if err := a.client.Create(t.Context(), role); err != nil {
@@ -59,6 +62,10 @@ func (a asked) withoutAnAnswer(t *testing.T) {
 		t.Errorf("the manager's own writes wait for an answer: %v", err)
 	}
 	a.DeleteObjects(t, evaluation)
+	// Any other service account is refused what nobody can look up, also of kinds that no other webhook is asked about.
+	if err := a.as(t, a.ServiceAccount(t, namespace, "deployer")).Create(t.Context(), evaluation); err == nil || !strings.Contains(err.Error(), "failed calling webhook \"protect.gatewright.dev\"") {
+		t.Errorf("a service account writes while nobody answers: %v", err)
+	}
 }
 
 // labelledNamespace makes a namespace whose pods are injected.
@@ -137,7 +144,7 @@ func (a asked) protects(t *testing.T) {
 	shop, ci := a.Namespace(t), a.Namespace(t)
 	role := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "everything-" + shop}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: shop, Name: "agent"}, {Kind: "ServiceAccount", Namespace: ci, Name: "deployer"}},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: shop, Name: "agent"}, {Kind: "ServiceAccount", Namespace: ci, Name: "deployer"}, {Kind: "ServiceAccount", Namespace: ci, Name: "runner"}},
 	}
 	if err := a.client.Create(t.Context(), role); err != nil {
 		t.Fatal(err)
@@ -179,6 +186,26 @@ func (a asked) protects(t *testing.T) {
 		_, err := a.create(t, agent, "ClusterToolPolicy", "", `{"apiVersion":"gatewright.dev/v1alpha1","kind":"ClusterToolPolicy","metadata":{"name":"mine"},"spec":{}}`)
 		wantRefused(t, err)
 	})
+	t.Run("an agent by a cluster policy writes into another namespace", func(t *testing.T) {
+		floor := testkit.ClusterToolPolicy("grants-" + ci)
+		floor.Spec.Grants = []v1alpha1.Grant{{Namespace: v1alpha1.Namespace(ci), ServiceAccount: "runner", Scopes: []v1alpha1.Scope{"refunds"}}}
+		if err := a.client.Create(t.Context(), floor); err != nil {
+			t.Fatal(err)
+		}
+		a.deleteLater(t, floor)
+		a.deleteLater(t, testkit.ToolPolicy("of-the-runner", testkit.InNamespace(shop)))
+		a.deleteLater(t, testkit.ClusterToolPolicy("of-the-runner"))
+		runner := a.ServiceAccount(t, ci, "runner")
+		for kind, namespace := range map[string]string{"ToolPolicy": shop, "ClusterToolPolicy": ""} {
+			eventually(t, "its write of a "+kind+" to be refused", func() error {
+				_, err := a.create(t, runner, kind, namespace, `{"apiVersion":"gatewright.dev/v1alpha1","kind":"`+kind+`","metadata":{"name":"of-the-runner"},"spec":{}}`)
+				if err == nil || !strings.Contains(err.Error(), "SelfProtection: "+ci+"/runner is an agent by ClusterToolPolicy/"+floor.Name) {
+					return errors.Join(errTaken, err)
+				}
+				return nil
+			})
+		}
+	})
 	t.Run("an agent reads", func(t *testing.T) {
 		if err := a.as(t, agent).Get(t.Context(), client.ObjectKeyFromObject(policy), &v1alpha1.ToolPolicy{}); err != nil {
 			t.Error(err)
@@ -186,6 +213,15 @@ func (a asked) protects(t *testing.T) {
 	})
 	t.Run("who deploys is no agent", func(t *testing.T) {
 		if _, err := a.create(t, deployer, "ToolPolicy", shop, weaker); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// deleteLater deletes an object at the end of the test, if it is there.
+func (a asked) deleteLater(t *testing.T, o client.Object) {
+	t.Cleanup(func() {
+		if err := a.client.Delete(context.WithoutCancel(t.Context()), o); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
 	})

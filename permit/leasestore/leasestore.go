@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -35,11 +37,17 @@ const (
 	grace = 10 * time.Minute
 	// longest is for how long a permit may have to be remembered.
 	longest = time.Hour
+	// DefaultQPS bounds the requests a second of one replica where Config says nothing. The 5 of client-go would keep calls
+	// waiting past DefaultTimeout at some tens of permits a second.
+	DefaultQPS = 100
+	// DefaultBurst is how many of them may come at once.
+	DefaultBurst = 200
 )
 
 // Options of Open.
 type Options struct {
-	// Config of a service account that may create, list and delete Leases in Namespace, and better in no other.
+	// Config of a service account that may create, list and delete Leases in Namespace, and better in no other. Where it
+	// bounds no rate, DefaultQPS and DefaultBurst hold.
 	Config *rest.Config
 	// Namespace of the Leases. All replicas name the same one.
 	Namespace string
@@ -54,6 +62,7 @@ type Options struct {
 // Store is a permit.SharedStore in an API server.
 type Store struct {
 	leases  coordination.LeaseInterface
+	http    *http.Client
 	options Options
 	latest  atomic.Int64 // the latest time that was seen, in nanoseconds: a clock that is set back makes nothing good again
 	stop    context.CancelFunc
@@ -73,12 +82,20 @@ func Open(o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	client, err := coordination.NewForConfig(o.Config)
+	config := rest.CopyConfig(o.Config)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS, config.Burst = DefaultQPS, DefaultBurst
+	}
+	connections, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("opening store of used permits: %w", err)
+	}
+	client, err := coordination.NewForConfigAndClient(config, connections)
 	if err != nil {
 		return nil, fmt.Errorf("opening store of used permits: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Store{leases: client.Leases(o.Namespace), options: o, stop: stop}
+	s := &Store{leases: client.Leases(o.Namespace), http: connections, options: o, stop: stop}
 	s.stopped.Go(func() { s.tidy(ctx) })
 	return s, nil
 }
@@ -122,10 +139,11 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the deleting. A use is possible all the same.
+// Close ends the deleting and connections that nothing waits for. A use is possible all the same.
 func (s *Store) Close() error {
 	s.stop()
 	s.stopped.Wait()
+	utilnet.CloseIdleConnectionsFor(s.http.Transport)
 	return nil
 }
 

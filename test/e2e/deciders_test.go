@@ -27,22 +27,91 @@ func ship(order string) v1alpha1.Request {
 
 func (c *cluster) decider(t *testing.T) {
 	pinned := c.putModel(t, modelFile, func(b []byte) []byte { return b })
-	start := time.Now()
-	c.apply(t, file(t, "decider.yaml", "NAME", "smol", "FILE", modelFile, "SHA256", pinned))
-	c.kubectl(t, "wait", "--for=condition=Available", "decidermodel/smol", "--timeout=300s")
-	c.kubectl(t, "wait", "--for=condition=Ready", "decidermodel/smol", "--timeout=60s")
-	c.note(t, "DeciderModel with SmolLM2 135M from a volume claim Ready: %.1f s", time.Since(start).Seconds())
-	fingerprint := c.field(t, "decidermodel/smol", "{.status.active.fingerprint}")
-	c.apply(t, file(t, "decided.yaml", "FINGERPRINT", fingerprint))
-	got := c.must(t, time.Minute, ship("C-1"), v1alpha1.Allow, "")
-	if got.Decision.Fingerprint != fingerprint || len(got.Decision.Answers) == 0 {
-		t.Fatalf("allowed without the model's answer: %+v", got.Decision)
-	}
+	c.model(t, "smol", claimed(modelFile), pinned)
+	c.note(t, "DeciderModel with SmolLM2 135M from a volume claim Ready: %.1f s", c.ready(t, "smol").Seconds())
+	got := c.decides(t, "smol", ship("C-1"))
 	c.note(t, "`parcels.ship`: %s by %s, %s", got.Outcome, got.By, v1alpha1.AnswersText(got.Decision.Answers))
 
 	pod := c.kubectl(t, "-n", system, "get", "pods", "-l", "app.kubernetes.io/component=decider", "-o", "jsonpath={.items[0].status.podIP}")
 	c.reaches(t, pod+":8443", "no connection")
 	c.note(t, "the agent's pod does not reach the decider's, from which the gate got the answer")
+}
+
+// model applies a DeciderModel of runtime LlamaCpp with a file.
+func (c *cluster) model(t *testing.T, name, artifact, pinned string) {
+	t.Helper()
+	c.apply(t, file(t, "decider.yaml", "NAME", name, "SHA256", pinned, "ARTIFACT", artifact))
+}
+
+// claimed is a file on the volume of models.
+func claimed(name string) string {
+	return "type: PersistentVolumeClaim, persistentVolumeClaim: {claimName: models, path: " + name + "}"
+}
+
+// condition is what a DeciderModel says, as STATUS REASON: MESSAGE.
+func (c *cluster) condition(t *testing.T, name, kind string) string {
+	t.Helper()
+	at := fmt.Sprintf("{.status.conditions[?(@.type==%q)].", kind)
+	return c.field(t, "decidermodel/"+name, at+"status} "+at+"reason}: "+at+"message}")
+}
+
+// refused waits until a condition is False with a reason and all of the words in its message, and looks that nothing serves.
+func (c *cluster) refused(t *testing.T, name, kind, reason string, words ...string) time.Duration {
+	t.Helper()
+	took := eventually(t, 4*time.Minute, func() error {
+		said := c.condition(t, name, kind)
+		if !strings.HasPrefix(said, "False "+reason+": ") {
+			return fmt.Errorf("want %s False %s, got %s", kind, reason, said)
+		}
+		for _, word := range words {
+			if !strings.Contains(said, word) {
+				return fmt.Errorf("%q is not in %s", word, said)
+			}
+		}
+		return nil
+	})
+	if active := c.field(t, "decidermodel/"+name, "{.status.active.name}"); active != "" {
+		t.Fatalf("%s serves as %s", name, active)
+	}
+	return took
+}
+
+// ready waits until a DeciderModel is, and says how long that took.
+func (c *cluster) ready(t *testing.T, name string) time.Duration {
+	t.Helper()
+	start := time.Now()
+	c.kubectl(t, "wait", "--for=condition=Available", "decidermodel/"+name, "--timeout=300s")
+	c.kubectl(t, "wait", "--for=condition=Ready", "decidermodel/"+name, "--timeout=120s")
+	return time.Since(start)
+}
+
+// decides has the policy of the agents refer to a decider, whose answer whatever it is allows the call.
+func (c *cluster) decides(t *testing.T, name string, r v1alpha1.Request) v1alpha1.Response {
+	t.Helper()
+	fingerprint := c.field(t, "decidermodel/"+name, "{.status.active.fingerprint}")
+	c.apply(t, decided(t, name, fingerprint, 0, v1alpha1.Allow))
+	var got v1alpha1.Response
+	eventually(t, 2*time.Minute, func() error {
+		var err error
+		if got, err = c.review(t, r); err != nil {
+			return err
+		}
+		if d := got.Decision; got.Outcome != v1alpha1.Allow || d.Decider != name || d.Fingerprint != fingerprint || len(d.Answers) == 0 {
+			return fmt.Errorf("want Allow by an answer of %s %s, got %s %s: %+v", name, fingerprint, got.Outcome, got.Reason, d)
+		}
+		return nil
+	})
+	return got
+}
+
+// decided is the policy by which a decider's answers from a bar on have an outcome. An empty fingerprint pins none.
+func decided(t *testing.T, name, fingerprint string, bar int, outcome v1alpha1.Outcome) string {
+	t.Helper()
+	pin := ""
+	if fingerprint != "" {
+		pin = fmt.Sprintf(", fingerprint: %q", fingerprint)
+	}
+	return file(t, "decided.yaml", "DECIDER PIN", name+pin, "BAR", strconv.Itoa(bar), "OUTCOME", string(outcome))
 }
 
 // field reads one field of an object without a namespace.
@@ -73,17 +142,8 @@ func (c *cluster) tampered(t *testing.T) {
 		altered = hex.EncodeToString(s[:])
 		return b
 	})
-	c.apply(t, file(t, "decider.yaml", "NAME", "altered", "FILE", "altered.gguf", "SHA256", pinned))
-	took := eventually(t, 3*time.Minute, func() error {
-		message := c.field(t, "decidermodel/altered", `{.status.conditions[?(@.type=="Verified")].status} {.status.conditions[?(@.type=="Verified")].message}`)
-		if !strings.HasPrefix(message, "False") || !strings.Contains(message, pinned) || !strings.Contains(message, altered) {
-			return fmt.Errorf("Verified: %s", message)
-		}
-		return nil
-	})
-	if active := c.field(t, "decidermodel/altered", "{.status.active.name}"); active != "" {
-		t.Fatalf("the altered file serves as %s", active)
-	}
+	c.model(t, "altered", claimed("altered.gguf"), pinned)
+	took := c.refused(t, "altered", "Verified", "HashMismatch", pinned, altered)
 	c.note(t, "one bit of the file changed: Verified=False with both hashes after %.1f s, nothing is active", took.Seconds())
 	c.kubectl(t, "delete", "decidermodel", "altered", "--wait=true")
 }
@@ -150,28 +210,11 @@ func answers(t *testing.T, lines string) []answer {
 }
 
 func (c *cluster) killed(t *testing.T) {
-	const seconds = 40
 	active := c.field(t, "decidermodel/smol", "{.status.active.name}")
-	body, err := json.Marshal(ship("C-3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	type result struct {
-		out string
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		out, err := c.run(t.Context(), string(body), filepath.Join(c.bin, "kubectl"), "-n", shop, "exec", "-i", agent, "--", "/agent", "load", strconv.Itoa(seconds), "4", "100")
-		done <- result{out, err}
-	}()
+	load := c.load(t, ship("C-3"), 40, 4, 100)
 	time.Sleep(8 * time.Second) // some calls are allowed before
 	dead := c.kill(t, active)
-	r := <-done
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
-	c.judgeLoad(t, r.out, dead)
+	c.judgeLoad(t, load.answers(t), dead)
 	c.kubectl(t, "-n", system, "rollout", "status", "deployment/"+active, "--timeout=180s")
 	c.must(t, 2*time.Minute, ship("C-4"), v1alpha1.Allow, "")
 	c.note(t, "back: calls are decided again")
@@ -207,10 +250,10 @@ func (c *cluster) kill(t *testing.T, revision string) interval {
 }
 
 // judgeLoad checks that every Allow has the model's answers, and that none was given without a process to answer it.
-func (c *cluster) judgeLoad(t *testing.T, lines string, dead interval) {
+func (c *cluster) judgeLoad(t *testing.T, all []answer, dead interval) {
 	t.Helper()
 	counts := map[string]int{}
-	for _, a := range answers(t, lines) {
+	for _, a := range all {
 		counts[string(a.Response.Outcome)+" "+a.Response.Reason]++
 		if a.Response.Outcome != v1alpha1.Allow {
 			continue

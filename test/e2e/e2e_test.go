@@ -29,10 +29,16 @@ func TestInstallation(t *testing.T) {
 		{"the doctor finds nothing broken", (*cluster).doctor},
 		{"a real model in a pod of its own decides", (*cluster).decider},
 		{"an altered model file is refused", (*cluster).tampered},
+		{"a model comes by an image volume and by download and in the decider image", (*cluster).artifacts},
+		{"an image of others decides behind our front", (*cluster).foreign},
+		{"a server outside decides", (*cluster).external},
 		{"a decider that is killed under load allows nothing", (*cluster).killed},
 		{"a candidate that misses its floors gets no traffic", (*cluster).candidate},
+		{"a candidate is compared on live calls and decides nothing", (*cluster).shadow},
+		{"a candidate that agrees takes over, and a rollback loses no call", (*cluster).promoted},
 		{"an upgrade loses no call and no approval", (*cluster).upgrade},
 		{"without the API server nothing is allowed that needs it", (*cluster).withoutAPIServer},
+		{"calls are recorded in NATS and blocked without it", (*cluster).stream},
 		{"uninstalling leaves nothing", (*cluster).uninstall},
 	}
 	only := os.Getenv("GATEWRIGHT_E2E_ONLY") // for work on one step: words of names, and "|" between them

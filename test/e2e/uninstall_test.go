@@ -39,6 +39,7 @@ func (c *cluster) uninstall(t *testing.T) {
 	// Nothing that is left may be in the way of a namespace, a pod, or another installation.
 	c.kubectl(t, "delete", "namespace", system, "--wait=true", "--timeout=120s")
 	took := eventually(t, 2*time.Minute, func() error { return c.leftovers(t) })
+	c.kubectl(t, "delete", "namespace", "outside", "--ignore-not-found", "--wait=true", "--timeout=120s")
 	c.kubectl(t, "delete", "namespace", shop, "--wait=true", "--timeout=120s")
 	c.kubectl(t, "delete", "persistentvolumes", "audit-0", "audit-1", "models")
 	c.note(t, "no object of Gatewright in any namespace, those of agents included, %.1f s after the namespace was deleted", took.Seconds())

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,19 +14,7 @@ func (c *cluster) upgrade(t *testing.T) {
 	remove := call("orders.delete", map[string]any{"order": "U-1"}, "Delete order U-1.")
 	waiting := c.must(t, time.Minute, remove, v1alpha1.Confirm, "")
 	c.approve(t, waiting.Approval.Name)
-	body, err := json.Marshal(call("orders.read", map[string]any{"order": "U-2"}, "Show me order U-2."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	type result struct {
-		out string
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		out, err := c.run(t.Context(), string(body), filepath.Join(c.bin, "kubectl"), "-n", shop, "exec", "-i", agent, "--", "/agent", "load", "60", "2", "100")
-		done <- result{out, err}
-	}()
+	load := c.load(t, call("orders.read", map[string]any{"order": "U-2"}, "Show me order U-2."), 60, 2, 100)
 	before := c.pods(t)
 	start := time.Now()
 	c.helm(t, "upgrade", "gatewright", "charts/gatewright", "--namespace", system, "--values", "test/e2e/values.yaml", "--set-json", `commonLabels={"upgraded":"yes"}`, "--wait", "--timeout", "3m")
@@ -37,12 +23,8 @@ func (c *cluster) upgrade(t *testing.T) {
 	if after := c.pods(t); after == before {
 		t.Fatal("no pod is a new one")
 	}
-	load := <-done
-	if load.err != nil {
-		t.Fatal(load.err)
-	}
 	lost := map[string]int{}
-	all := answers(t, load.out)
+	all := load.answers(t)
 	for _, a := range all {
 		if a.Response.Outcome != v1alpha1.Allow {
 			lost[string(a.Response.Outcome)+" "+a.Response.Reason]++

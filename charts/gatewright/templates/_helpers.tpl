@@ -162,8 +162,13 @@ rules:
 {{- else }}
 - -audit-log=none
 - -audit-checkpoints=/var/lib/gatewright/audit.checkpoints
-- -audit-sink={{ ternary .Values.audit.nats.url "stdout" (eq .Values.audit.sink "nats") }}
+- -audit-sink={{ ternary (include "gatewright.natsLog" .) "stdout" (eq .Values.audit.sink "nats") }}
 {{- end }}
+{{- end }}
+
+{{/* Each gate has a log of its own in the stream: two on one subject would break each other's chain. */}}
+{{- define "gatewright.natsLog" -}}
+{{- printf "%s?subject=%s.$(POD_NAME)" .Values.audit.nats.url (regexFind "[^/]*$" .Values.audit.nats.url) }}
 {{- end }}
 
 {{/* The objects in a file of config/, for the namespace of the installation: (dict "root" $ "file" FILE "annotations" MAP "skip" KIND).

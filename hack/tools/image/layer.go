@@ -3,10 +3,12 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,7 +16,6 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
@@ -211,9 +212,9 @@ func (e entry) write(w *tar.Writer) error {
 	return err
 }
 
-// build makes the image of a stage for Linux on amd64, which is what the engine's pinned libraries are for.
-func build(s stage, layers []layer) (v1.Image, error) {
-	image := empty.Image
+// build adds a stage to an image, for Linux on amd64, which is what the engine's pinned libraries are for. What the stage does
+// not say stays as it is in the image.
+func build(image v1.Image, s stage, layers []layer) (v1.Image, error) {
 	for _, l := range layers {
 		content, err := l.tar()
 		if err != nil {
@@ -233,15 +234,31 @@ func build(s stage, layers []layer) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", "amd64"
-	file.Config = v1.Config{Entrypoint: s.entrypoint, Env: s.env, Labels: s.labels, User: s.user, WorkingDir: s.dir}
+	s.configure(&file.Config)
+	return mutate.ConfigFile(image, file)
+}
+
+func (s stage) configure(c *v1.Config) {
+	for _, pair := range s.env {
+		name, _, _ := strings.Cut(pair, "=")
+		c.Env = slices.DeleteFunc(c.Env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		c.Env = append(c.Env, pair)
+	}
+	c.User, c.WorkingDir = cmp.Or(s.user, c.User), cmp.Or(s.dir, c.WorkingDir)
+	if len(s.entrypoint) > 0 {
+		c.Entrypoint = s.entrypoint
+	}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
+	maps.Copy(c.Labels, s.labels)
 	for _, port := range s.ports {
-		if file.Config.ExposedPorts == nil {
-			file.Config.ExposedPorts = map[string]struct{}{}
+		if c.ExposedPorts == nil {
+			c.ExposedPorts = map[string]struct{}{}
 		}
 		if !strings.Contains(port, "/") {
 			port += "/tcp"
 		}
-		file.Config.ExposedPorts[port] = struct{}{}
+		c.ExposedPorts[port] = struct{}{}
 	}
-	return mutate.ConfigFile(image, file)
 }

@@ -4,7 +4,9 @@
 //
 //	image -file Dockerfile -target gatewright -ref gatewright:0.1.0 -out gatewright.tar -from build:/out=bin -arg VERSION=0.1.0
 //
-// The stage must begin with FROM scratch and may hold COPY, ENV, LABEL, USER, WORKDIR, EXPOSE, ENTRYPOINT and ARG; anything
+// With -base NAME=ARCHIVE a stage may begin with FROM NAME: it adds to the one image in an archive that was packed before.
+//
+// Otherwise the stage must begin with FROM scratch. It may hold COPY, ENV, LABEL, USER, WORKDIR, EXPOSE, ENTRYPOINT and ARG; anything
 // else is an error. The same files give the same bytes.
 package main
 
@@ -16,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -48,9 +51,10 @@ func run(args []string) error {
 	out := flags.String("out", "", "archive to write")
 	context := flags.String("context", ".", "folder that stands for the build context")
 	list := flags.Bool("list", false, "print the paths of the image instead of writing it")
-	from, arguments := pairs{}, pairs{}
+	from, arguments, bases := pairs{}, pairs{}, pairs{}
 	flags.Var(from, "from", "STAGE:PREFIX=FOLDER: where the files below PREFIX of a stage lie; may be repeated")
 	flags.Var(arguments, "arg", "NAME=VALUE of an ARG; may be repeated")
+	flags.Var(bases, "base", "NAME=ARCHIVE: what FROM NAME stands for; may be repeated")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -58,7 +62,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	stage, err := parseStage(string(text), *target, arguments)
+	stage, err := parseStage(string(text), *target, arguments, bases)
 	if err != nil {
 		return fmt.Errorf("%s: %w", *file, err)
 	}
@@ -72,10 +76,10 @@ func run(args []string) error {
 		}
 		return nil
 	}
-	return write(stage, layers, *ref, *out)
+	return write(stage, layers, bases[stage.base], *ref, *out)
 }
 
-func write(s stage, layers []layer, ref, out string) error {
+func write(s stage, layers []layer, base, ref, out string) error {
 	tag, err := name.NewTag(ref, name.StrictValidation, name.WithDefaultRegistry("localhost"))
 	if err != nil {
 		return fmt.Errorf("-ref: %w", err)
@@ -83,8 +87,13 @@ func write(s stage, layers []layer, ref, out string) error {
 	if tag.TagStr() == "latest" {
 		return errors.New("-ref: name a tag other than latest, which nodes would ask a registry for")
 	}
-	image, err := build(s, layers)
-	if err != nil {
+	image := empty.Image
+	if base != "" {
+		if image, err = tarball.ImageFromPath(base, nil); err != nil {
+			return fmt.Errorf("-base %s: %w", base, err)
+		}
+	}
+	if image, err = build(image, s, layers); err != nil {
 		return err
 	}
 	return tarball.WriteToFile(out, tag, image)

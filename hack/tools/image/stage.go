@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// stage is what one stage of a Dockerfile says.
+// stage is what one stage of a Dockerfile says. base is what it begins with: empty for scratch.
 type stage struct {
+	base       string
 	copies     []copyStep
 	env        []string
 	labels     map[string]string
@@ -57,16 +58,17 @@ func instructions(text string) []instruction {
 	return found
 }
 
-var fromScratch = regexp.MustCompile(`(?i)^(\S+)(?:\s+AS\s+(\S+))?$`)
+var from = regexp.MustCompile(`(?i)^(\S+)(?:\s+AS\s+(\S+))?$`)
 
-// parseStage reads the stage called target, or the last one. ARGs before the first FROM hold in none.
-func parseStage(text, target string, arguments map[string]string) (stage, error) {
+// parseStage reads the stage called target, or the last one. It has to begin with scratch or with one of the bases. ARGs before
+// the first FROM hold in none.
+func parseStage(text, target string, arguments, bases map[string]string) (stage, error) {
 	var s stage
 	var inside, seen bool
 	var values map[string]string
 	for _, in := range instructions(text) {
 		if in.word == "FROM" {
-			m := fromScratch.FindStringSubmatch(in.rest)
+			m := from.FindStringSubmatch(in.rest)
 			if m == nil {
 				inside = false
 				continue
@@ -75,9 +77,13 @@ func parseStage(text, target string, arguments map[string]string) (stage, error)
 			if !inside {
 				continue
 			}
-			s, seen, values = stage{labels: map[string]string{}}, m[1] == "scratch", map[string]string{}
+			_, isBase := bases[m[1]]
+			s, seen, values = stage{labels: map[string]string{}}, isBase || m[1] == "scratch", map[string]string{}
+			if isBase {
+				s.base = m[1]
+			}
 			if target != "" && !seen {
-				return stage{}, fmt.Errorf("line %d: stage %s does not begin with FROM scratch", in.line, target)
+				return stage{}, fmt.Errorf("line %d: stage %s does not begin with FROM scratch, nor with a -base", in.line, target)
 			}
 			continue
 		}
@@ -89,7 +95,7 @@ func parseStage(text, target string, arguments map[string]string) (stage, error)
 		}
 	}
 	if !seen {
-		return stage{}, fmt.Errorf("no stage %q that begins with FROM scratch", target)
+		return stage{}, fmt.Errorf("no stage %q that begins with FROM scratch or a -base", target)
 	}
 	return s, nil
 }

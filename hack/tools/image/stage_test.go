@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 const dockerfile = `# a comment
@@ -31,7 +33,7 @@ COPY --from=build /lib /usr/lib
 `
 
 func TestAStageIsReadAsItIsWritten(t *testing.T) {
-	s, err := parseStage(dockerfile, "first", map[string]string{"VERSION": "v1"})
+	s, err := parseStage(dockerfile, "first", map[string]string{"VERSION": "v1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +48,7 @@ func TestWhatCannotBePackedIsRefused(t *testing.T) {
 	tests := map[string]struct{ text, target, want string }{
 		"a stage that is not there":           {dockerfile, "third", "no stage"},
 		"a stage with a base":                 {dockerfile, "build", "does not begin with FROM scratch"},
+		"a base that nobody gave":             {"FROM other AS a\nCOPY x /x\n", "a", "nor with a -base"},
 		"a command":                           {"FROM scratch AS a\nRUN x\n", "a", "RUN is not supported"},
 		"a wildcard":                          {"FROM scratch AS a\nCOPY *.so /lib/\n", "a", "wildcards"},
 		"a flag of COPY":                      {"FROM scratch AS a\nCOPY --chmod=755 x /x\n", "a", "other flags"},
@@ -56,7 +59,7 @@ func TestWhatCannotBePackedIsRefused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := parseStage(test.text, test.target, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := parseStage(test.text, test.target, nil, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
@@ -76,7 +79,7 @@ func TestALayerHoldsWhatCOPYWouldBring(t *testing.T) {
 		"first":  "bin/ bin/a=A bin/b=B LICENSE=L",
 		"second": "usr/ usr/lib/ usr/lib/x.so->x.so.1 usr/lib/x.so.1=X",
 	} {
-		s, err := parseStage(dockerfile, target, nil)
+		s, err := parseStage(dockerfile, target, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,6 +117,42 @@ func TestALinkIsPackedWhereItLeadsIntoTheFolder(t *testing.T) {
 	}
 }
 
+func TestAStageOnABaseAddsToIt(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{"out/a": "A", "out/b": "B", "LICENSE": "L", "extra": "E"} {
+		writeFile(t, filepath.Join(dir, name), content)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		writeFile(t, filepath.Join(dir, name), text)
+	}
+	write("Dockerfile", dockerfile)
+	write("Derived", "FROM base AS derived\nCOPY extra /extra\nENV MORE=1 PATH=/sbin\nLABEL title=Other\n")
+	first, second := filepath.Join(dir, "first.tar"), filepath.Join(dir, "second.tar")
+	for _, args := range [][]string{
+		{"-file", filepath.Join(dir, "Dockerfile"), "-target", "first", "-ref", "localhost/first:1", "-out", first, "-context", dir, "-from", "build:/out=" + filepath.Join(dir, "out")},
+		{"-file", filepath.Join(dir, "Derived"), "-target", "derived", "-ref", "localhost/second:1", "-out", second, "-context", dir, "-base", "base=" + first},
+	} {
+		if err := run(args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	image, err := tarball.ImageFromPath(second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := file.Config
+	got := fmt.Sprint(len(file.RootFS.DiffIDs), c.Entrypoint, c.User, c.Env, c.Labels)
+	want := "3 [/bin/a -x]65532:65532[MORE=1 PATH=/sbin] map[title:Other version:unknown]"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestASourceFolderThatIsALinkIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "elsewhere/x.so.1"), "X")
@@ -129,7 +168,7 @@ func TestASourceFolderThatIsALinkIsFollowed(t *testing.T) {
 // checkSecond packs the stage called second, of which dir is what it copies from.
 func checkSecond(t *testing.T, dir, want, problem string) {
 	t.Helper()
-	s, err := parseStage(dockerfile, "second", nil)
+	s, err := parseStage(dockerfile, "second", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

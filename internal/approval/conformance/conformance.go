@@ -20,6 +20,8 @@ type Subject struct {
 	approval.Store
 	// Verify says whether what the store gives away is sealed.
 	Verify func(*approval.Approval) error
+	// TellsTime says that the store dates decisions by a clock of its own.
+	TellsTime bool
 	// People is how the store knows those who decide, LocalSecret if empty.
 	People approval.ApproverType
 }

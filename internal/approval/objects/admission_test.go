@@ -59,6 +59,18 @@ func (w *try) admin() *rest.Config { return w.of.User(w.t, "admin-of-shop", "sho
 
 func (w *try) account(name string) *rest.Config { return w.of.ServiceAccount(w.t, shop, name) }
 
+// decidedAt approves and says that it was at another time than now. With fields, it claims that others wrote those then.
+func (w *try) decidedAt(after time.Duration, fields string) error {
+	at := time.Now().Add(after).UTC().Format(time.RFC3339)
+	decision := fmt.Sprintf(`"spec":{"decision":{"outcome":"Approve","at":%q}}`, at)
+	if fields == "" {
+		return w.patch(w.of.user(w.t, "kim"), "{"+decision+"}")
+	}
+	managed := fmt.Sprintf(`"metadata":{"managedFields":[{"manager":"m","operation":"Update","apiVersion":%q,"time":%q,"fieldsType":"FieldsV1","fieldsV1":%s}]}`,
+		v1alpha1.GroupVersion, at, fields)
+	return w.patch(w.of.user(w.t, "kim"), "{"+managed+","+decision+"}")
+}
+
 func (w *try) approved() {
 	w.t.Helper()
 	if err := w.patch(w.of.user(w.t, "kim"), approve); err != nil {
@@ -147,6 +159,22 @@ func TestWhoMayDoWhatToAnApproval(t *testing.T) {
 		"an approver cannot speak for an issuer": {func(w *try) error {
 			return w.patch(w.of.user(w.t, "kim"), `{"spec":{"decision":{"outcome":"Approve","by":{"type":"KubernetesUser","issuer":"i","name":"kim"}}}}`)
 		}, "must name the user who decides"},
+		"an approver may say when they decide": {func(w *try) error { return w.decidedAt(0, "") }, ""},
+		"an approver may be a little late":     {func(w *try) error { return w.decidedAt(-40*time.Second, "") }, ""},
+		"an approver cannot date a decision back": {func(w *try) error {
+			return w.decidedAt(-5*time.Minute, "")
+		}, "decision.at is not when"},
+		"an approver cannot date it ahead": {func(w *try) error { return w.decidedAt(5*time.Minute, "") }, "decision.at is not when"},
+		"an approver cannot forge who wrote the decision when": {func(w *try) error {
+			return w.decidedAt(5*time.Minute, `{"f:spec":{"f:decision":{"f:at":{},"f:outcome":{},"f:by":{}}}}`)
+		}, "decision.at is not when"},
+		"an approver cannot have it forgotten when the decision was written": {func(w *try) error {
+			return w.patch(w.of.user(w.t, "kim"), fmt.Sprintf(`{"metadata":{"managedFields":[{}]},"spec":{"decision":{"outcome":"Approve","at":%q}}}`, time.Now().UTC().Format(time.RFC3339)))
+		}, "decision.at is not when"},
+		"the gate cannot date one back": {func(w *try) error {
+			return w.patch(w.of.gateWithPatch(w.t), fmt.Sprintf(`{"spec":{"decision":{"outcome":"Approve","at":%q,"by":{"type":"Attested","name":"jo"}}}}`,
+				time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)))
+		}, "decision.at is not when"},
 		"an approver cannot change their mind":    {func(w *try) error { w.approved(); return w.patch(w.of.user(w.t, "kim"), reject) }, "once"},
 		"an approver cannot take a decision back": {func(w *try) error { w.approved(); return w.patch(w.of.user(w.t, "kim"), `{"spec":{"decision":null}}`) }, "once"},
 		"an approver cannot change the words": {func(w *try) error {
@@ -211,8 +239,8 @@ func withDecision(name string) func(o *unstructured.Unstructured) {
 	}
 }
 
-// Who has decided is filled in from what the API server knows of the user.
-func TestAdmissionFillsInWhoDecided(t *testing.T) {
+// Who has decided, and when, is filled in from what the API server knows of the request.
+func TestAdmissionFillsInWhoDecidedAndWhen(t *testing.T) {
 	cluster := install(t)
 	store := cluster.open(t, clock.RealClock{}, seals(t, clock.RealClock{}))
 	a, err := store.Raise(t.Context(), live("fill"))
@@ -224,7 +252,12 @@ func TestAdmissionFillsInWhoDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &v1alpha1.ApprovalDecision{Outcome: v1alpha1.Approve, Message: "fine", By: &v1alpha1.Approver{Type: v1alpha1.ApproverKubernetesUser, Name: "kim"}}
-	if diff := cmp.Diff(want, cluster.object(t, a.Name).Spec.Decision); diff != "" {
+	got := cluster.object(t, a.Name).Spec.Decision
+	if got.At == nil || time.Since(got.At.Time).Abs() > time.Minute {
+		t.Errorf("decided at %v, want the time of the request", got.At)
+	}
+	got.At = nil
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if err := store.Consume(t.Context(), a.ID); err != nil {

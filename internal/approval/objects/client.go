@@ -172,7 +172,7 @@ func (c *Client) decide(ctx context.Context, o *v1alpha1.ToolApproval, d approva
 	case approval.Approved, approval.Rejected, approval.Consumed:
 		return approval.ErrDecided
 	}
-	d.At = now
+	d.At = time.Time{} // admission fills it in: this clock is the approver's
 	o.Spec.Decision = writeDecision(&d)
 	err = c.update(ctx, o)
 	switch {

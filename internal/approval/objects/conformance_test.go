@@ -17,6 +17,6 @@ func TestObjectsConform(t *testing.T) {
 		cluster.clear(t)
 		s := seals(t, c)
 		store := &people{cluster.open(t, c, s), t, cluster, c}
-		return conformance.Subject{Store: store, Verify: s.Verify, People: approval.KubernetesUser}
+		return conformance.Subject{Store: store, Verify: s.Verify, People: approval.KubernetesUser, TellsTime: true}
 	})
 }

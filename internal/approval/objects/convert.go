@@ -101,11 +101,15 @@ func writeDecision(d *approval.Decision) *v1alpha1.ApprovalDecision {
 	if d.Outcome == approval.Approved {
 		outcome = v1alpha1.Approve
 	}
-	at := metav1.NewTime(d.At.UTC())
-	return &v1alpha1.ApprovalDecision{
-		Outcome: outcome, Message: d.Message, Evidence: d.Evidence, At: &at,
+	out := &v1alpha1.ApprovalDecision{
+		Outcome: outcome, Message: d.Message, Evidence: d.Evidence,
 		By: &v1alpha1.Approver{Type: v1alpha1.ApproverType(d.By.Type), Issuer: d.By.Issuer, Name: d.By.Name},
 	}
+	if !d.At.IsZero() {
+		at := metav1.NewTime(d.At.UTC())
+		out.At = &at
+	}
+	return out
 }
 
 func readCall(c *v1alpha1.PendingCall) (approval.Call, error) {

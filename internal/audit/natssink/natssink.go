@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,6 +80,16 @@ func (o *Options) setDefaults() {
 	}
 }
 
+// connection says how to connect. Nothing is kept for later while there is no connection: a publish fails at once, and the
+// gate blocks.
+func (o *Options) connection() []nats.Option {
+	options := []nats.Option{nats.Name("gatewright audit"), nats.Timeout(o.Timeout), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectBufSize(-1)}
+	if o.Credentials != "" {
+		options = append(options, nats.UserCredentials(o.Credentials))
+	}
+	return options
+}
+
 // Sink is a log in a stream. It implements audit.Resumer. Its methods are for one goroutine.
 type Sink struct {
 	options Options
@@ -95,13 +107,8 @@ const room = 8 << 10
 func Open(ctx context.Context, o Options) (*Sink, audit.Head, error) {
 	o.setDefaults()
 	s := &Sink{options: o}
-	// Nothing is kept for later while there is no connection: a publish fails at once, and the gate blocks.
-	options := []nats.Option{nats.Name("gatewright audit"), nats.Timeout(o.Timeout), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectBufSize(-1)}
-	if o.Credentials != "" {
-		options = append(options, nats.UserCredentials(o.Credentials))
-	}
 	var err error
-	if s.conn, err = nats.Connect(o.URL, options...); err != nil {
+	if s.conn, err = nats.Connect(o.URL, o.connection()...); err != nil {
 		return nil, audit.Head{}, fmt.Errorf("connecting to NATS: %w", err)
 	}
 	head, err := s.prepare(ctx)
@@ -202,6 +209,31 @@ func (s *Sink) Resume() (audit.Head, error) {
 func (s *Sink) Close() error {
 	s.conn.Close()
 	return nil
+}
+
+// Logs are the subjects of a stream on which there is something, sorted: one log each. The stream has to be there.
+func Logs(ctx context.Context, o Options) ([]string, error) {
+	o.setDefaults()
+	s := &Sink{options: o}
+	var err error
+	if s.conn, err = nats.Connect(o.URL, o.connection()...); err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	defer s.conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*o.Timeout)
+	defer cancel()
+	if s.js, err = jetstream.New(s.conn); err != nil {
+		return nil, fmt.Errorf("using JetStream: %w", err)
+	}
+	stream, err := s.js.Stream(ctx, o.Stream)
+	if err != nil {
+		return nil, fmt.Errorf("opening stream %s: %w", o.Stream, err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return nil, fmt.Errorf("reading stream %s: %w", o.Stream, err)
+	}
+	return slices.Sorted(maps.Keys(info.State.Subjects)), nil
 }
 
 // Read gives the lines of a log in a stream to each, message by message, oldest first, up to the end at the time of the

@@ -79,8 +79,13 @@ func (n *natsServer) log(t *testing.T) *audit.File {
 // ids reads the log back and checks its chain.
 func (n *natsServer) ids(t *testing.T) []string {
 	t.Helper()
+	return n.idsOn(t, "")
+}
+
+func (n *natsServer) idsOn(t *testing.T, subject string) []string {
+	t.Helper()
 	var all bytes.Buffer
-	if err := Read(t.Context(), Options{URL: n.url(), Stream: "AUDIT"}, func(lines []byte) error { all.Write(lines); return nil }); err != nil {
+	if err := Read(t.Context(), Options{URL: n.url(), Stream: "AUDIT", Subject: subject}, func(lines []byte) error { all.Write(lines); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := audit.Verify(bytes.NewReader(all.Bytes())); err != nil {
@@ -258,6 +263,33 @@ func TestTwoWritersCannotMix(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"1", "2"}, n.ids(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLogsOfOneStreamAreListedAndReadApart(t *testing.T) {
+	n := startNATS(t)
+	want := map[string][]string{"AUDIT.gate-b": {"b1", "b2"}, "AUDIT.gate-a": {"a1"}}
+	for subject, ids := range want {
+		s, head := n.sink(t, func(o *Options) { o.Subject = subject })
+		f := audit.New(s, head, audit.Options{MaxBatch: s.MaxBatch()})
+		for _, id := range ids {
+			mustAppend(t, f, id)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs, err := Logs(t.Context(), Options{URL: n.url(), Stream: "AUDIT"})
+	if diff := cmp.Diff([]string{"AUDIT.gate-a", "AUDIT.gate-b"}, logs); err != nil || diff != "" {
+		t.Fatalf("%v %s", err, diff)
+	}
+	for _, subject := range logs {
+		if diff := cmp.Diff(want[subject], n.idsOn(t, subject)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", subject, diff)
+		}
+	}
+	if _, err := Logs(t.Context(), Options{URL: n.url(), Stream: "NONE"}); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("a stream that is not there: %v", err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"strings"
@@ -33,6 +35,21 @@ func Token(s *corev1.Secret, x *v1alpha1.ExternalRuntime) (string, error) {
 	}
 	return string(s.Data[TokenKey]), nil
 }
+
+// TokenFile is the name under which a gate finds the token for a server. It goes by the Secret and by the host that the
+// token may be sent to: what was released for one host is not there for a decider at another that names the same Secret.
+// Empty: the server has no token.
+func TokenFile(x *v1alpha1.ExternalRuntime) string {
+	if x.TokenSecretRef == nil {
+		return ""
+	}
+	name := string(x.TokenSecretRef.Name)
+	sum := sha256.Sum256([]byte(name + "\n" + authority(x.URL)))
+	return strings.TrimRight(name[:min(len(name), maxTokenName)], "-.") + "." + hex.EncodeToString(sum[:16])
+}
+
+// maxTokenName leaves room for a dot and the digest in the key of a Secret, which has at most 253 bytes.
+const maxTokenName = 200
 
 // isHost says whether an annotation names the host and port that a URL leads to, and nothing else.
 func isHost(allowed, target, host string) bool {

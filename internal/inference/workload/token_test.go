@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/names"
@@ -71,5 +72,34 @@ func TestAPriorityOfTheClusterItselfReachesNoPod(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
+	}
+}
+
+func TestTheFileOfATokenGoesBySecretAndHost(t *testing.T) {
+	file := func(secret, url string) string {
+		return TokenFile(&v1alpha1.ExternalRuntime{URL: url, TokenSecretRef: &v1alpha1.SecretReference{Name: v1alpha1.ObjectName(secret)}})
+	}
+	one := file("one", "https://a.example.com/v1")
+	for _, url := range []string{"https://A.example.com:443", "https://a.example.com/v2"} {
+		if got := file("one", url); got != one {
+			t.Errorf("%s has %s, want %s", url, got, one)
+		}
+	}
+	long := strings.Repeat("n", 253)
+	seen := map[string]bool{one: true}
+	for _, other := range []string{
+		file("two", "https://a.example.com"), file("one", "https://b.example.com"), file("one", "https://a.example.com:8443"), file("one", "http://a.example.com"),
+		file(long, "https://a.example.com"), file(long[1:], "https://a.example.com"),
+	} {
+		if seen[other] {
+			t.Errorf("%s stands for two", other)
+		}
+		seen[other] = true
+		if problems := validation.IsConfigMapKey(other); len(problems) > 0 {
+			t.Errorf("%s is no key of a Secret: %s", other, problems)
+		}
+	}
+	if got := TokenFile(&v1alpha1.ExternalRuntime{URL: "https://a.example.com"}); got != "" {
+		t.Errorf("a server without a token has %s", got)
 	}
 }

@@ -137,8 +137,11 @@ func load(ctx context.Context, args []string, in io.Reader, out io.Writer) error
 			for ctx.Err() == nil {
 				a := once(client, request, calls.Add(1))
 				lines.Lock()
-				_ = encoder.Encode(a) // a reader that is gone ends the pod's command
+				err := encoder.Encode(a)
 				lines.Unlock()
+				if err != nil { // nobody reads any more
+					cancel()
+				}
 				pause(ctx, p.pause)
 			}
 		})

@@ -25,9 +25,12 @@ type Result struct {
 	// Resources are the kinds of objects, in lower case and plural where kubectl has a short or singular name. AnyKind is
 	// among them where a manifest names the kinds, since it is not read.
 	Resources []string
-	// Names are the names of objects.
+	// Names are the names of objects. AnyName is among them where the command line picks objects in another way: all of a
+	// kind, by label, or by a manifest.
 	Names []string
-	// Namespace is empty where the command line names none.
+	// Namespace is empty where the command line names none, and where it reaches beyond the one that it names: with all
+	// namespaces, or with a kind that is known to lie in none. Whether a kind of somebody's own lies in a namespace, or what a
+	// manifest holds, is not known here.
 	Namespace     string
 	AllNamespaces bool
 	// Paths are the files that are read.
@@ -36,6 +39,9 @@ type Result struct {
 
 // AnyKind stands for the kinds of objects in a manifest.
 const AnyKind = "*"
+
+// AnyName stands for objects that are not named.
+const AnyName = "*"
 
 // maxItems bounds each list of a result, so that a policy that walks one has a bounded cost.
 const maxItems = 256
@@ -87,9 +93,15 @@ func Args(args []string) Result {
 	if command.effects.IsRead() && len(p.values("filename")) > 0 {
 		return unparsed("a manifest may name any object, a secret included")
 	}
-	r.Namespace, r.AllNamespaces = p.last("namespace"), p.last("all-namespaces") == "true"
 	if problem := r.targets(command.args, p); problem != "" {
 		return unparsed(problem)
+	}
+	r.AllNamespaces = p.last("all-namespaces") == "true"
+	if !r.AllNamespaces && !slices.ContainsFunc(r.Resources, func(kind string) bool { return clusterScoped[kind] }) {
+		r.Namespace = p.last("namespace")
+	}
+	if len(r.Resources) > 0 && (len(r.Names) == 0 || selects(p)) {
+		r.Names = append(r.Names, AnyName)
 	}
 	if len(r.Resources) > maxItems || len(r.Names) > maxItems || len(r.Paths) > maxItems {
 		return unparsed("the command names too many objects")
@@ -101,6 +113,12 @@ func Args(args []string) Result {
 		}
 	}
 	return r
+}
+
+// selects tells whether objects are picked otherwise than by name.
+func selects(p parsed) bool {
+	return p.last("all") == "true" || p.last("all-pods") == "true" || len(p.values("filename")) > 0 ||
+		p.last("selector") != "" || p.last("field-selector") != ""
 }
 
 func unparsed(why string) Result { return Result{Effects: effect.Worst, Why: why} }
@@ -155,6 +173,8 @@ func (r *Result) targets(kind argKind, p parsed) string {
 		return r.objects(p.args, "pods")
 	case nodes:
 		r.Resources, r.Names = append(r.Resources, "nodes"), p.args
+	case requests:
+		r.Resources, r.Names = append(r.Resources, "certificatesigningrequests"), p.args
 	case newObject:
 		return r.created(p.args)
 	case objects:

@@ -15,6 +15,7 @@ const (
 	keyed // objects, then pairs such as labels
 	pods
 	nodes
+	requests // for certificates
 	newObject
 	freeWords // free words, such as the verb and the resource of auth can-i
 )
@@ -82,7 +83,7 @@ var commands = map[string]command{
 	"config get-contexts":    {effect.Reads, freeWords, flags("no-headers output="), nil},
 	"config get-clusters":    {effect.Reads, noObjects, flags(""), nil},
 
-	"apply":            {writes, objects, flags(writeFlags + "filename= recursive selector= all overwrite server-side force-conflicts prune force grace-period= wait timeout="), []string{"prune", "force", "grace-period"}},
+	"apply":            {writes, noObjects, flags(writeFlags + "filename= recursive selector= all overwrite server-side force-conflicts prune force grace-period= wait timeout="), []string{"prune", "force", "grace-period"}},
 	"create":           {writes, newObject, flags(writeFlags + "filename= recursive image= replicas= port= from-literal= from= schedule= verb= resource= resource-name= role= clusterrole= user= group= serviceaccount= hard= tcp= class= rule= value= description="), nil},
 	"patch":            {writes, objects, flags(writeFlags + "filename= type= patch= subresource="), nil},
 	"scale":            {writes, objects, flags(writeFlags + "filename= replicas= current-replicas= resource-version= timeout= selector= all"), nil},
@@ -98,8 +99,8 @@ var commands = map[string]command{
 	"set resources":    {writes, keyed, flags(writeFlags + "filename= selector= all local limits= requests= container="), nil},
 	"cordon":           {writes, nodes, flags("dry-run= selector="), nil},
 	"uncordon":         {writes, nodes, flags("dry-run= selector="), nil},
-	"certificate deny": {writes, freeWords, flags("filename= force output="), nil},
-	"replace":          {writes, objects, flags(writeFlags + "filename= recursive force grace-period= cascade= wait timeout= subresource="), []string{"force", "grace-period", "cascade"}},
+	"certificate deny": {writes, requests, flags("filename= force output="), nil},
+	"replace":          {writes, noObjects, flags(writeFlags + "filename= recursive force grace-period= cascade= wait timeout= subresource="), []string{"force", "grace-period", "cascade"}},
 
 	"taint":  {deletes, keyed, flags("all overwrite dry-run= selector= output="), nil},
 	"delete": {deletes, objects, flags("all all-namespaces filename= recursive selector= field-selector= cascade= dry-run= force grace-period= ignore-not-found now output= timeout= wait"), nil},
@@ -117,6 +118,15 @@ func set(list string) map[string]bool {
 	}
 	return names
 }
+
+// clusterScoped are the kinds that lie in no namespace, whatever -n says.
+var clusterScoped = set("nodes namespaces persistentvolumes storageclasses customresourcedefinitions clusterroles " +
+	"clusterrolebindings certificatesigningrequests priorityclasses apiservice apiservices ingressclass ingressclasses " +
+	"runtimeclass runtimeclasses csidriver csidrivers csinode csinodes volumeattachment volumeattachments " +
+	"clustertoolpolicy clustertoolpolicies ctp decidermodel decidermodels dm deciderevaluation deciderevaluations de " +
+	"validatingwebhookconfiguration validatingwebhookconfigurations mutatingwebhookconfiguration " +
+	"mutatingwebhookconfigurations validatingadmissionpolicy validatingadmissionpolicies " +
+	"validatingadmissionpolicybinding validatingadmissionpolicybindings")
 
 // shortNames gives the plural of kubectl's built-in short and singular names.
 var shortNames = plurals("po pod pods", "svc service services", "secret secrets", "cm configmap configmaps",

@@ -48,10 +48,10 @@ var gitLists = map[string]bool{
 	"remote -v": true, "stash list": true, "worktree list": true, "config -l": true, "config --list": true, "reflog": true,
 }
 
-// checksSignature finds the placeholders of a format that run gpg: %G? and its like.
+// checksSignature finds the placeholders of a format, and the keys of an order, that run gpg: %G?, signature and their like.
 func checksSignature(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
-		return strings.Contains(arg, "%G") || strings.Contains(arg, "%(signature")
+		return strings.Contains(arg, "%G") || strings.Contains(arg, "signature")
 	})
 }
 

@@ -15,7 +15,8 @@ type Result struct {
 	Parsed bool
 	// Why tells what makes it more than a read; the first of several reasons.
 	Why string
-	// Programs are the names of the programs and builtins, without their folder, in order, each once.
+	// Programs are the names of the programs and builtins, without their folder, in order, each once. Behind a program
+	// that is not in a table every word counts as one.
 	Programs []string
 	// Paths are the files and folders, cleaned, each once. An argument of which it is not known whether it is a path
 	// counts as one. A relative path is relative to where the shell starts. Links are not followed.

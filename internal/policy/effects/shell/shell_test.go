@@ -125,7 +125,9 @@ func TestEffects(t *testing.T) {
 		"a tee":                           {"ls | tee f", remove, ". f", ""},
 		"sorted into a file":              {"sort -o f g", remove, "f g", ""},
 		"sorted into a file, long":        {"sort --output=f g", remove, "f g", ""},
-		"sorted into a file, joined":      {"sort -nof g", remove, "of g", ""},
+		"sorted into a file, joined":      {"sort -nof g", remove, "f of g", ""},
+		"sorted into a file elsewhere":    {"sort -no/etc/x g", remove, "/etc/x g o/etc/x", ""},
+		"made unique into a flag":         {"uniq a -c", remove, "a", ""},
 		"made unique into a file":         {"uniq a b", remove, "a b", ""},
 		"made unique by pattern":          {"uniq a*", remove, "a*", ""},
 		"edited in place":                 {"sed -i s/a/b/ f", remove, "f", ""},
@@ -179,7 +181,7 @@ func TestUnderstoodButWorst(t *testing.T) {
 		"curl's own configuration": "curl -K f", "exec in a pod": "kubectl exec web -- ls", "kubectl with another server": "kubectl get pods -s x",
 		"a secret of the cluster": "kubectl get secret x -o yaml", "an unclosed program": "ls; unknown", "a crontab": "crontab -r", "a killed process": "kill 1", "a module of jq": "jq 'import \"a\" as a; .' f",
 		"a variable set by a format": "printf %n PATH", "a format by width": "printf '%5n' PATH", "an evaluated number": "printf %d 'a[$(rm x)]'", "a number of words": "printf '%*d' 'a[$(rm x)]' 1",
-		"signatures that git has checked": "git log '--format=%G?'", "signatures in a list": "git for-each-ref '--format=%(signature)'",
+		"signatures that git has checked": "git log '--format=%G?'", "signatures in a list": "git for-each-ref '--format=%(signature)'", "signatures in an order": "git for-each-ref --sort=signature",
 		"a tree in a file": "tree -Po x f", "a tree in a file, by level": "tree -Lo 2 f", "a cluster of tree with a value": "tree -aL 2", "a tree behind dashes": "tree -- -o f", "a flag of awk behind its program": "awk '{print $0}' -F /etc/shadow",
 		"arguments from a file": "strings @f", "a backup in another folder": "sed '--in-place=../x/*' s/a/b/ f", "a pattern behind a script": "sh -c 'ls x'*", "a pattern behind a program of awk": "awk '{print $1}'*",
 		"a pattern behind a script of sed": "sed 's/a/b/'*", "a pattern for a filter": "jq a* f", "a pattern for a folder of git": "git -C c* status", "a pattern for a namespace": "kubectl -n d* get pods",
@@ -213,6 +215,7 @@ func TestNotParsed(t *testing.T) {
 		"limits of limits": strings.Repeat("timeout 1 ", 9) + "ls", "two folders": "cd a; cd b; ls", "no folder": "cd; ls", "the folder before": "cd -; ls",
 		"a file as URL": "curl file:///etc/passwd", "a guessed URL": "curl example.com", "a list of URLs": "curl https://{a,b}.example'{'",
 		"a no-break space": "ls\u00a0x", "a carriage return": "ls\r\nrm x", "a NUL": "ls\x00", "an escape": "ls \x1b[2K", "too long": "ls " + strings.Repeat("x", 1<<16),
+		"a comment that a parser goes on with": "ls # x\\\nrm y", "a pattern behind empty quotes": "sort ''*",
 		"an extended pattern": "ls @(a|b)", "too many files": "cat" + manyFiles(300), "an expanded program of zsh": "=ls",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,6 +232,20 @@ func manyFiles(n int) string {
 		b.WriteString(" f" + strings.Repeat("x", i))
 	}
 	return b.String()
+}
+
+func TestProgramsBehindUnknownPrograms(t *testing.T) {
+	for name, line := range map[string]string{
+		"an environment": "env A=1 kubectl get pods", "another folder": "env -S '/opt/bin/kubectl get pods'", "a list of arguments": "ls | xargs -n1 kubectl delete",
+		"another user": "sudo k'ubectl' delete x", "a script": `python3 -c 'import os; os.system("kubectl delete x")'`, "a find": "find . -exec kubectl delete {} +",
+		"a flag of time": "timeout -k 1 5 kubectl get pods", "a builtin": "command kubectl get pods", "a shell with flags": "bash -ec 'kubectl get pods'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := shell.Parse(line); !slices.Contains(r.Programs, "kubectl") {
+				t.Errorf("programs of %q are %v, want kubectl among them", line, r.Programs)
+			}
+		})
+	}
 }
 
 func TestLongChainsAreRead(t *testing.T) {

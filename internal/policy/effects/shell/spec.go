@@ -184,7 +184,9 @@ func (w *walker) operands(kind argKind, p parsedArgs, args []string) {
 		}
 		return
 	case oneFile:
-		if len(rest) > 1 || w.misplaced(rest...) {
+		// Where flags end at the first file, a flag behind it is the second one.
+		isLast := len(rest) == 0 || args[len(args)-1] == rest[0]
+		if len(rest) > 1 || !isLast || w.misplaced(rest...) {
 			w.raise(effect.Writes|effect.Deletes, "a program writes its second file")
 		}
 	case formatOrEmpty:

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -220,13 +221,20 @@ func (w *walker) misplaced(args ...string) bool {
 // environment notes that a program shows variables, where credentials are kept.
 func (w *walker) environment() { w.path("/proc/self/environ") }
 
-// unknown is the worst, and takes every argument for a path.
+// unknown is the worst, and takes every argument for a path, and every word in it for a program: env, xargs and sudo run
+// one, and an interpreter runs whatever its script names.
 func (w *walker) unknown(args []string, why string) {
 	w.raise(effect.Worst, why)
 	w.anyPath(args)
+	for _, arg := range args {
+		w.r.Programs = append(w.r.Programs, strings.FieldsFunc(arg, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' && r != '_' && r != '-' && r != '+'
+		})...)
+	}
 }
 
-// anyPath notes whatever may be a file in arguments whose flags are not known: -ffile, --flag=file, of=file, file.
+// anyPath notes whatever may be a file in arguments whose flags are not known: -ffile, -xffile, --flag=file, of=file,
+// @file, file.
 func (w *walker) anyPath(args []string) {
 	for _, arg := range args {
 		if u := weburl.Parse(arg); u.Parsed {
@@ -238,10 +246,26 @@ func (w *walker) anyPath(args []string) {
 		case equals && name != "":
 			w.path(value)
 		case len(arg) > 2 && arg[0] == '-' && arg[1] != '-':
-			w.path(arg[2:])
+			w.cluster(arg[1:])
+		}
+		if at := strings.IndexByte(arg, '@'); at >= 0 {
+			w.path(arg[at+1:])
 		}
 		if !strings.HasPrefix(arg, "-") || arg == "-" {
 			w.path(arg)
+		}
+	}
+}
+
+// cluster notes what may be the value of a flag among letters behind one dash: of -nofile, "ofile" and "file" among
+// others. Letters and digits may be flags; the first other character is part of a value.
+func (w *walker) cluster(letters string) {
+	for i := 1; i < len(letters); i++ {
+		w.path(strings.TrimPrefix(letters[i:], "="))
+		if c := letters[i]; c|0x20 < 'a' || c|0x20 > 'z' {
+			if c < '0' || c > '9' {
+				return
+			}
 		}
 	}
 }

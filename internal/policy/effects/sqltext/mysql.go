@@ -103,11 +103,16 @@ func (v *visitor) details(n ast.Node) {
 		if n.IsReplace {
 			v.c.raise(deletes, "a statement replaces rows")
 		}
+	case *ast.UseStmt:
+		v.c.fail("a setting changes what later names mean")
 	case *ast.TableName:
 		v.table(n)
 	case *ast.VariableAssignment:
-		if n.IsGlobal {
+		switch {
+		case n.IsGlobal || strings.Contains(n.Name, "."): // persist.x and persist_only.x
 			v.c.fail("a setting of the server is set")
+		case encodingSettings[strings.ToLower(n.Name)]: // in some, one character takes a quote or a backslash with it
+			v.c.fail("a setting changes how later texts are read")
 		}
 	case *ast.VariableExpr:
 		if n.Value != nil {
@@ -127,6 +132,9 @@ func (v *visitor) details(n ast.Node) {
 		}
 	}
 }
+
+// encodingSettings are settings that say in which encoding a text is read, under the names that the parser gives them.
+var encodingSettings = set("setnames setcharset character_set_client character_set_connection collation_connection")
 
 // table notes a name as written, and in lower case, in which some servers look it up.
 func (v *visitor) table(n *ast.TableName) {

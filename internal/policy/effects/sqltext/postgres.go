@@ -120,6 +120,10 @@ func (c *collector) details(node any) {
 	switch n := node.(type) {
 	case *pgast.RangeVar:
 		c.tables = append(c.tables, strings.Join(nonEmpty(n.Catalogname, n.Schemaname, n.Relname), "."))
+	case *pgast.VariableSetStmt:
+		if meaningSettings[n.Name] || n.Kind == pgast.VariableSetKind_VAR_RESET_ALL {
+			c.fail("a setting changes what later names mean, or whose rights hold")
+		}
 	case *pgast.DropStmt:
 		for _, object := range n.Objects {
 			c.dropped(object)
@@ -154,6 +158,11 @@ func (c *collector) details(node any) {
 		}
 	}
 }
+
+// meaningSettings are settings by which the same words do something else from then on, in this text and in later ones on the
+// same connection: which schema a name means, whose rights hold, whether triggers and the rules of rows apply.
+var meaningSettings = set("search_path role session_authorization session_replication_role row_security",
+	"session_preload_libraries local_preload_libraries client_encoding")
 
 // dropped notes the name of an object, which is a list of words here and no relation.
 func (c *collector) dropped(object *pgast.Node) {

@@ -65,7 +65,7 @@ func TestPostgres(t *testing.T) {
 		"a query into a table":           {"SELECT * INTO u FROM t", write, "select", "t u"},
 		"a query as a table":             {"CREATE TABLE u AS SELECT * FROM t", write, "createtableas select", "t u"},
 		"a lock":                         {"SELECT * FROM t FOR UPDATE", write, "select", "t"},
-		"a setting that is set":          {"SET search_path = x", write, "variableset", ""},
+		"a setting that is set":          {"SET statement_timeout = 1", write, "variableset", ""},
 		"a transaction":                  {"BEGIN; SELECT 1; COMMIT", write, "transaction select", ""},
 		"a deletion":                     {"DELETE FROM t", remove, "delete", "t"},
 		"a deletion behind a query":      {"SELECT 1; DELETE FROM t", remove, "select delete", "t"},
@@ -116,7 +116,9 @@ func TestPostgresWorst(t *testing.T) {
 		"a call by the name of the alias": "SELECT pg_read_file.pg_read_file FROM jsonb_array_elements_text('[1]') AS pg_read_file", "a call by an alias with columns": "SELECT pg_sleep.pg_sleep FROM generate_series(1, 2) pg_sleep(x)",
 		"a call on an expression of the grammar": `SELECT "coalesce".pg_read_file FROM coalesce('/x')`, "a call behind rows from": "SELECT g.pg_sleep FROM ROWS FROM (generate_series(1, 2), unnest(ARRAY[1])) g",
 		"a call where another query has the column": "SELECT x.pg_read_file FROM unnest(ARRAY['/x']) x, (SELECT x.pg_read_file FROM unnest(ARRAY['/x']) x(pg_read_file)) z",
-		"a query and a call":                        "SELECT 1; CALL p()", "an expression of an index": "CREATE INDEX ON t (f(a))",
+		"another schema for names":                  "SET search_path = x", "another schema for one transaction": "SET LOCAL search_path = x", "the schema of the role": "RESET search_path", "all settings": "RESET ALL",
+		"another role": "SET ROLE postgres", "another encoding": "SET NAMES 'SJIS'", "the role before": "RESET ROLE", "another session": "SET SESSION AUTHORIZATION x", "no triggers": "SET session_replication_role = replica", "no rules of rows": "SET row_security = off",
+		"a query and a call": "SELECT 1; CALL p()", "an expression of an index": "CREATE INDEX ON t (f(a))",
 	} {
 		t.Run(name, func(t *testing.T) { wantWorst(t, text, sqltext.Postgres) })
 	}
@@ -153,7 +155,6 @@ func TestMySQL(t *testing.T) {
 		"a shared lock":               {"SELECT * FROM t LOCK IN SHARE MODE", write, "select", "t"},
 		"a variable in an expression": {"SELECT @a := 1", write, "select", ""},
 		"a setting that is set":       {"SET @a = 1", write, "set", ""},
-		"another database":            {"USE x", write, "use", ""},
 		"a replacement":               {"REPLACE INTO t VALUES (1)", remove, "insert", "t"},
 		"a deletion":                  {"DELETE FROM t", remove, "delete", "t"},
 		"a deletion behind a query":   {"SELECT 1; DELETE FROM t", remove, "select delete", "t"},
@@ -182,7 +183,9 @@ func TestMySQLWorst(t *testing.T) {
 		"a file written": "SELECT 1 INTO OUTFILE '/x'", "a file dumped": "SELECT 1 INTO DUMPFILE '/x'", "a file read": "SELECT LOAD_FILE('/etc/passwd')", "a file loaded": "LOAD DATA INFILE '/x' INTO TABLE t",
 		"a lock by function": "SELECT GET_LOCK('a', 1)", "waiting": "SELECT SLEEP(10)", "much work": "SELECT BENCHMARK(1000000000, 1)", "a user's function": "SELECT f()", "a function of a schema": "SELECT x.lower('a')",
 		"a function in a plan": "EXPLAIN SELECT f()", "a call": "CALL p()", "a statement that is run": "EXECUTE x", "a statement that is prepared": "PREPARE x FROM 'DROP TABLE t'",
-		"do": "DO f()", "a killed session": "KILL 1", "a setting of the server": "SET GLOBAL a = 1", "a password": "SET PASSWORD = 'x'", "rights": "GRANT ALL ON *.* TO x", "a user": "CREATE USER x", "shutdown": "SHUTDOWN", "a flush": "FLUSH TABLES",
+		"do": "DO f()", "another database": "USE x", "another database for a query": "USE x; SELECT 1", "another role": "SET ROLE x",
+		"another encoding": "SET NAMES gbk", "another encoding by its setting": "SET @@session.Character_Set_Client = gbk", "another character set": "SET CHARACTER SET gbk", "a kept setting": "SET PERSIST max_connections = 1", "a kept setting by its prefix": "SET @@persist.max_connections = 1", "a setting for the next start": "SET @@persist_only.max_connections = 1", "a setting of the server by its prefix": "SET @@global.max_connections = 1",
+		"an encoding in which a character takes a backquote": "SET NAMES gbk; SELECT 中`; DROP TABLE t; -- `", "a killed session": "KILL 1", "a setting of the server": "SET GLOBAL a = 1", "a password": "SET PASSWORD = 'x'", "rights": "GRANT ALL ON *.* TO x", "a user": "CREATE USER x", "shutdown": "SHUTDOWN", "a flush": "FLUSH TABLES",
 	} {
 		t.Run(name, func(t *testing.T) { wantWorst(t, text, sqltext.MySQL) })
 	}

@@ -7,8 +7,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
 )
 
 // MaxLength bounds a URL, in bytes.
@@ -34,8 +37,9 @@ type Result struct {
 	Userinfo string
 	// IsIP tells that the host is an address.
 	IsIP bool
-	// IsPrivate tells that the host is not a public address, or a name that is not for the public. A public name may
-	// still resolve to a private address.
+	// IsPrivate tells that the host is not a public address, or a name that is not for the public: one whose end is no
+	// public suffix, such as vault.payments, which a cluster looks up among its own services. A public name may still resolve to
+	// a private address, and where a namespace is named like a suffix of the Internet (vault.dev), the cluster's comes first.
 	IsPrivate bool
 }
 
@@ -54,7 +58,7 @@ func Parse(text string) Result {
 	if u.User != nil {
 		r.Userinfo = u.User.String()
 	}
-	if hasDotSegments(u) {
+	if hasDotSegments(u) || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, unicode.IsControl) {
 		return refused("the path can be read in two ways")
 	}
 	if why := r.host(u.Hostname(), strings.HasPrefix(u.Host, "[")); why != "" {
@@ -132,6 +136,9 @@ func (r *Result) host(host string, bracketed bool) string {
 		r.Host, r.IsIP, r.IsPrivate = addr.String(), true, isPrivate(addr)
 		return ""
 	}
+	if strings.ContainsAny(host, "ßςẞ\u200c\u200d") { // which clients turn into other letters, drop or keep
+		return "the host can be read in two ways"
+	}
 	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
 	if err != nil || bracketed || name == "" || len(name) > 253 {
 		return "the host is not a name"
@@ -149,7 +156,14 @@ func (r *Result) host(host string, bracketed bool) string {
 var privateSuffixes = map[string]bool{"localhost": true, "local": true, "internal": true, "svc": true, "lan": true, "home": true, "corp": true, "intranet": true, "localdomain": true, "arpa": true, "test": true, "invalid": true, "onion": true}
 
 func privateName(labels []string) bool {
-	return len(labels) == 1 || privateSuffixes[labels[len(labels)-1]]
+	last := labels[len(labels)-1]
+	if len(labels) == 1 || privateSuffixes[last] {
+		return true
+	}
+	// The list knows every top-level domain. Of some it knows only what stands below, whatever that is.
+	_, isListed := publicsuffix.PublicSuffix(last)
+	_, isBelowListed := publicsuffix.PublicSuffix("a." + last)
+	return !isListed && !isBelowListed && last != "example" // which stands for public names in texts about them
 }
 
 // privateRanges are the special-purpose ranges that netip has no predicate for, and the ones that carry an IPv4 address
@@ -160,7 +174,7 @@ var privateRanges = []netip.Prefix{
 	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("::/96"),
 	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
 	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("fec0::/10"),
+	netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"),
 }
 
 func isPrivate(addr netip.Addr) bool {

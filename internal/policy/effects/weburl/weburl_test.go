@@ -36,7 +36,15 @@ func TestParse(t *testing.T) {
 		"a name of this machine":    {"http://localhost/", weburl.Result{Scheme: "http", Host: "localhost", Port: 80, Path: "/", IsPrivate: true}},
 		"a name of the cluster":     {"http://db.a.svc/", weburl.Result{Scheme: "http", Host: "db.a.svc", Port: 80, Path: "/", IsPrivate: true}},
 		"a local name of a cluster": {"http://db.a.svc.cluster.local/", weburl.Result{Scheme: "http", Host: "db.a.svc.cluster.local", Port: 80, Path: "/", IsPrivate: true}},
-		"the metadata name":         {"http://metadata.google.internal/", weburl.Result{Scheme: "http", Host: "metadata.google.internal", Port: 80, Path: "/", IsPrivate: true}},
+		"a short name of a cluster": {"http://vault.payments/", weburl.Result{Scheme: "http", Host: "vault.payments", Port: 80, Path: "/", IsPrivate: true}},
+		"a pod of a cluster":        {"http://10-0-0-1.a.pod/", weburl.Result{Scheme: "http", Host: "10-0-0-1.a.pod", Port: 80, Path: "/", IsPrivate: true}},
+		"the cluster's own API":     {"http://kubernetes.default/", weburl.Result{Scheme: "http", Host: "kubernetes.default", Port: 80, Path: "/", IsPrivate: true}},
+		"a country's name":          {"http://a.co.uk/", weburl.Result{Scheme: "http", Host: "a.co.uk", Port: 80, Path: "/"}},
+		"a name of a country whose second level is free": {"http://a.b.ck/", weburl.Result{Scheme: "http", Host: "a.b.ck", Port: 80, Path: "/"}},
+		"a host of somebody's platform":                  {"http://a.github.io/", weburl.Result{Scheme: "http", Host: "a.github.io", Port: 80, Path: "/"}},
+		"a top-level domain in another script":           {"http://xn--e1afmkfd.xn--p1ai/", weburl.Result{Scheme: "http", Host: "xn--e1afmkfd.xn--p1ai", Port: 80, Path: "/"}},
+		"an address for texts":                           {"http://[3fff::1]/", weburl.Result{Scheme: "http", Host: "3fff::1", Port: 80, Path: "/", IsIP: true, IsPrivate: true}},
+		"the metadata name":                              {"http://metadata.google.internal/", weburl.Result{Scheme: "http", Host: "metadata.google.internal", Port: 80, Path: "/", IsPrivate: true}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +86,9 @@ func TestRefused(t *testing.T) {
 		"dots with a parameter":           {"https://example.com/a/..;x/b", twoPaths},
 		"an encoded slash":                {"https://example.com/a%2fb", twoPaths},
 		"a path that is encoded twice":    {"https://example.com/a%252fb", twoPaths},
+		"an overlong dot in the path":     {"https://example.com/a/%c0%ae%c0%ae/b", twoPaths},
+		"a line break in the path":        {"https://example.com/a%0d%0ab", twoPaths},
+		"a letter that clients replace":   {"https://fa\u00df.example/", twoHosts},
 		"one number":                      {"http://2130706433/", oldForm},
 		"a hexadecimal number":            {"http://0x7f000001/", oldForm},
 		"an octal address":                {"http://0177.0.0.1/", oldForm},

@@ -27,6 +27,7 @@ var (
 	ErrExpansion  = errors.New("a word depends on an expansion")
 	ErrBraces     = errors.New("a word holds a brace expansion")
 	ErrTilde      = errors.New("a word leaves a home directory upwards")
+	ErrComment    = errors.New("a comment ends in a backslash")
 )
 
 // Word is one word as a program receives it.
@@ -49,11 +50,25 @@ func Parse(text string) (*syntax.File, error) {
 	if strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "[")+strings.Count(text, "`") > maxOpenings {
 		return nil, ErrNested
 	}
+	if continuesComment(text) {
+		return nil, ErrComment
+	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return nil, ErrSyntax // the parser's own message quotes the text, which is private
 	}
 	return file, nil
+}
+
+// continuesComment tells whether a line that may hold a comment ends in a backslash. A shell ends the comment there and
+// runs the next line; the parser takes the next line for more of the comment.
+func continuesComment(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasSuffix(line, "\\\n") && strings.Contains(line, "#") {
+			return true
+		}
+	}
+	return false
 }
 
 // printable refuses what a reader and a shell may see differently: control characters but tab and newline, formatting
@@ -141,7 +156,7 @@ func (l *literal) unquoted(text string) error {
 			c = text[i]
 		case '*', '?', '[':
 			l.glob = true
-			l.globFirst = l.globFirst || !l.started
+			l.globFirst = l.globFirst || l.text.Len() == 0 // empty quotes before it leave it first
 		case '{':
 			l.brace = true
 		case ',':
