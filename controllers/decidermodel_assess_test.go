@@ -112,6 +112,36 @@ func shadowed(compared, disagreed, failed int64) func(*world) {
 	}
 }
 
+func TestAComparisonIsSummedUpByClass(t *testing.T) {
+	report := func(classes map[string]served.ShadowClass) *served.Report {
+		out := served.Shadow{ByClass: classes}
+		for _, c := range classes {
+			out.Compared += c.Compared
+			out.Disagreed += c.Disagreed
+		}
+		return &served.Report{Shadow: map[string]served.Shadow{"new": out}}
+	}
+	w := newWorld(withActive)
+	w.gates.Reports = map[string]*served.Report{
+		"a": report(map[string]served.ShadowClass{"Write": {Compared: 3, Disagreed: 1}, "ReadOnly": {Compared: 2}}),
+		"b": report(map[string]served.ShadowClass{"Write": {Compared: 4, Disagreed: 2}, "": {Compared: 1}, strings.Repeat("x", 64): {Compared: 1}}),
+	}
+	want := v1alpha1.ShadowResult{Compared: 11, Disagreed: 3, ByClass: []v1alpha1.ShadowClassResult{
+		{Class: "ReadOnly", Compared: 2}, {Class: "Write", Compared: 7, Disagreed: 3},
+	}}
+	if diff := cmp.Diff(want, w.shadow("new")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	many := map[string]served.ShadowClass{}
+	for i := range 20 {
+		many[fmt.Sprintf("Class%02d", i)] = served.ShadowClass{Compared: 20, Disagreed: int64(i)}
+	}
+	w.gates.Reports = map[string]*served.Report{"a": report(many)}
+	if got := w.shadow("new").ByClass; len(got) != 16 || got[0].Class != "Class04" || got[15].Class != "Class19" {
+		t.Errorf("want the 16 classes with the most disagreement, by name: %+v", got)
+	}
+}
+
 // goneBackTo asks for "new", which served before "old".
 func goneBackTo(w *world) {
 	w.model.Annotations = map[string]string{rollbackAnnotation: "new"}

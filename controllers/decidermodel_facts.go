@@ -1,6 +1,9 @@
 package controllers
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -8,7 +11,6 @@ import (
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/inference/workload"
-	"gatewright.dev/gatewright/internal/served"
 )
 
 // deciderFacts is all that the status and the children of a DeciderModel depend on.
@@ -64,15 +66,39 @@ type seen struct {
 }
 
 // shadow sums up how a revision compared with the active one in all gates.
-func (f *deciderFacts) shadow(revision string) served.Shadow {
-	var sum served.Shadow
+func (f *deciderFacts) shadow(revision string) v1alpha1.ShadowResult {
+	var sum v1alpha1.ShadowResult
+	classes := map[string]v1alpha1.ShadowClassResult{}
 	for _, report := range f.gates.Reports {
 		s := report.Shadow[revision]
 		sum.Compared += s.Compared
 		sum.Disagreed += s.Disagreed
 		sum.Failed += s.Failed
+		for name, count := range s.ByClass {
+			c := classes[name]
+			classes[name] = v1alpha1.ShadowClassResult{Class: name, Compared: c.Compared + count.Compared, Disagreed: c.Disagreed + count.Disagreed}
+		}
 	}
+	sum.ByClass = mostDisagreed(classes)
 	return sum
+}
+
+// The bounds of the schema for classes of a comparison.
+const maxClasses, maxClassName = 16, 63
+
+// mostDisagreed are as many classes as a status takes, by name.
+func mostDisagreed(classes map[string]v1alpha1.ShadowClassResult) []v1alpha1.ShadowClassResult {
+	byName := func(a, b v1alpha1.ShadowClassResult) int { return cmp.Compare(a.Class, b.Class) }
+	all := slices.SortedFunc(maps.Values(classes), func(a, b v1alpha1.ShadowClassResult) int {
+		return cmp.Or(cmp.Compare(b.Disagreed, a.Disagreed), byName(a, b))
+	})
+	all = slices.DeleteFunc(all, func(c v1alpha1.ShadowClassResult) bool { return c.Class == "" || len(c.Class) > maxClassName })
+	all = all[:min(len(all), maxClasses)]
+	slices.SortFunc(all, byName)
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 // deciderVerdict is what follows from the facts.

@@ -197,7 +197,7 @@ func (p *prober) askContainer(ctx context.Context, r workload.Revision) (*seen, 
 	if err != nil {
 		return nil, err
 	}
-	return askQuestion(ctx, &r.Spec, decider)
+	return askQuestion(ctx, r, decider)
 }
 
 func (p *prober) askExternal(ctx context.Context, r workload.Revision) (*seen, error) {
@@ -217,17 +217,17 @@ func (p *prober) askExternal(ctx context.Context, r workload.Revision) (*seen, e
 	if err != nil {
 		return nil, err
 	}
-	return askQuestion(ctx, &r.Spec, decider)
+	return askQuestion(ctx, r, decider)
 }
 
-// askQuestion sees who answers a question.
-func askQuestion(ctx context.Context, spec *v1alpha1.DeciderModelSpec, d inference.Decider) (*seen, error) {
-	fingerprint, err := deciders.Fingerprint(ctx, spec, d)
+// askQuestion sees who answers a question. What another model calls itself is not repeated: it is text of others.
+func askQuestion(ctx context.Context, r workload.Revision, d inference.Decider) (*seen, error) {
+	fingerprint, err := deciders.Fingerprint(ctx, &r.Spec, d)
 	switch {
 	case err == nil:
 		return &seen{fingerprint: fingerprint}, nil
 	case inference.ReasonOf(err) == inference.ModelMismatch:
-		return &seen{mismatch: err.Error()}, nil
+		return &seen{mismatch: fmt.Sprintf("asked as model %q: %s", workload.ModelName(r.Model, &r.Spec), err)}, nil
 	}
 	return nil, err
 }

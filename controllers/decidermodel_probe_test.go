@@ -154,6 +154,11 @@ func TestAForeignImageIsAskedByMutualTLS(t *testing.T) {
 	if err != nil || one.fingerprint == other.fingerprint || one.sha256 != "" {
 		t.Errorf("two images are one decider: %+v, %+v: %v", one, other, err)
 	}
+	spec.Container.Model = "another"
+	got, err := ask(spec.Container.Image)
+	if want := `asked as model "another": ModelMismatch: the reply does not carry the pinned model name`; err != nil || got.mismatch != want {
+		t.Errorf("%+v, %v, want %s", got, err, want)
+	}
 }
 
 func TestTheEmbeddedJudgeIsKnownWithoutAsking(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/evaluation"
 	"gatewright.dev/gatewright/internal/names"
-	"gatewright.dev/gatewright/internal/served"
 )
 
 const rollbackAnnotation = names.RollbackAnnotation
@@ -244,7 +243,7 @@ func (t *trial) compared(bar *v1alpha1.ShadowComparison, before finding) finding
 	name := t.of.revision.Name
 	counts := t.shadow(name)
 	if c := t.model.Status.Candidate; c != nil && string(c.Name) == name && c.Shadow != nil && c.Shadow.Compared+c.Shadow.Failed >= int64(bar.Decisions) {
-		counts = served.Shadow{Compared: c.Shadow.Compared, Disagreed: c.Shadow.Disagreed, Failed: c.Shadow.Failed}
+		counts = *c.Shadow.DeepCopy()
 	}
 	// No answer is another answer: a call that waits for a person because the decider failed is one that it would have let through.
 	total, other := counts.Compared+counts.Failed, counts.Disagreed+counts.Failed
@@ -258,10 +257,10 @@ func (t *trial) compared(bar *v1alpha1.ShadowComparison, before finding) finding
 		}
 		return waits(v1alpha1.ReasonShadowing, "%s", text)
 	case other*100 > int64(bar.MaxDisagreementPercent)*total:
-		t.shadowed = &v1alpha1.ShadowResult{Compared: counts.Compared, Disagreed: counts.Disagreed, Failed: counts.Failed}
+		t.shadowed = &counts
 		return fails(v1alpha1.ReasonShadowDisagreed, "%s, want at most %d %%", text, bar.MaxDisagreementPercent)
 	}
-	t.shadowed = &v1alpha1.ShadowResult{Compared: counts.Compared, Disagreed: counts.Disagreed, Failed: counts.Failed}
+	t.shadowed = &counts
 	return holds(before.reason, before.message+"; "+text)
 }
 

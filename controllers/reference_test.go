@@ -44,6 +44,7 @@ func TestMetricsAreInTheReference(t *testing.T) {
 	newGates(b.Client, b.Options)
 	newCertificateReconciler(b.Client, b.parts)
 	newKeyReconciler(b.Client, b.parts)
+	newToolApprovalReconciler(b.Client, b.parts)
 	slices.Sort(want)
 	slices.Sort(got.names)
 	if diff := cmp.Diff(want, got.names); diff != "" {

@@ -22,6 +22,7 @@ import (
 
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/approval/decided"
 	"gatewright.dev/gatewright/internal/approval/objects"
 	"gatewright.dev/gatewright/internal/names"
 )
@@ -36,6 +37,7 @@ type ToolApprovalReconciler struct {
 	namespace string
 	clock     clock.PassiveClock
 	events    events.EventRecorder
+	decided   *decided.Metrics
 }
 
 // +kubebuilder:rbac:groups=gatewright.dev,resources=toolapprovals,verbs=get;list;watch;delete
@@ -61,7 +63,9 @@ func setupApprovals(mgr ctrl.Manager, p *parts) error {
 }
 
 func newToolApprovalReconciler(c client.Client, p *parts) *ToolApprovalReconciler {
-	return &ToolApprovalReconciler{client: c, namespace: p.Namespace, clock: p.Clock, events: p.events}
+	r := &ToolApprovalReconciler{client: c, namespace: p.Namespace, clock: p.Clock, events: p.events, decided: decided.NewMetrics()}
+	r.decided.MustRegister(p.Registry)
+	return r
 }
 
 // isMade lets through the Leases of gates as they are made: they never change.
@@ -106,6 +110,11 @@ func (r *ToolApprovalReconciler) Reconcile(ctx context.Context, a *v1alpha1.Tool
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("deleting an approval that has ended: %w", err)
 		}
+		if err == nil {
+			before := a.DeepCopy()
+			assessApproval(a, used, now)
+			r.count(before, a)
+		}
 		return ctrl.Result{}, nil
 	}
 	before := a.DeepCopy()
@@ -114,7 +123,22 @@ func (r *ToolApprovalReconciler) Reconcile(ctx context.Context, a *v1alpha1.Tool
 		return ctrl.Result{}, err
 	}
 	recordTransitions(r.events, a, before.Status.Conditions, a.Status.Conditions)
+	r.count(before, a)
 	return ctrl.Result{RequeueAfter: max(approvalChangesAt(a, used, now).Sub(now), time.Second)}, nil
+}
+
+// count counts a decision, wherever it was made, once: only the manager writes Ready, and it is True from the pass on that
+// has seen the decision.
+func (r *ToolApprovalReconciler) count(before, after *v1alpha1.ToolApproval) {
+	c := meta.FindStatusCondition(after.Status.Conditions, string(v1alpha1.ConditionReady))
+	if after.Spec.Decision == nil || c.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Status.Conditions, c.Type) {
+		return
+	}
+	outcome := approval.Rejected
+	if after.Spec.Decision.Outcome == v1alpha1.Approve {
+		outcome = approval.Approved
+	}
+	r.decided.Count(string(after.Spec.Call.Class), outcome, c.LastTransitionTime.Sub(after.Spec.Call.RaisedAt.Time))
 }
 
 // used says when the approval was used, by the Lease that the gate makes for it.

@@ -2,10 +2,14 @@ package controllers
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,6 +51,7 @@ func useLease(at time.Time, d time.Duration) *coordinationv1.Lease {
 }
 
 func approvalReconciler(b *bench) reconcile.Reconciler {
+	b.Registry = prometheus.NewRegistry() // a reconciler for each pass
 	return reconcile.AsReconciler(b.Client, newToolApprovalReconciler(b.Client, b.parts))
 }
 
@@ -65,6 +70,80 @@ func mirror(t *testing.T, b *bench) ([]string, time.Duration) {
 		t.Fatal(err)
 	}
 	return states(a.Status.Conditions), result.RequeueAfter
+}
+
+// A decision is counted once, whoever made it and wherever, and whatever of it the manager sees first.
+func TestADecisionIsCountedOnce(t *testing.T) {
+	const both = `
+# HELP gatewright_approvals_decided_total Calls that a person has decided, by class and what they said.
+# TYPE gatewright_approvals_decided_total counter
+gatewright_approvals_decided_total{class="Payments",outcome="Approved"} %d
+gatewright_approvals_decided_total{class="Payments",outcome="Rejected"} %d
+`
+	for name, row := range map[string]struct {
+		outcome            v1alpha1.ApprovalOutcome
+		conditions         []metav1.Condition
+		lease              *coordinationv1.Lease
+		at                 time.Duration
+		approved, rejected int
+	}{
+		"approved":               {v1alpha1.Approve, nil, nil, 3 * time.Minute, 1, 0},
+		"rejected":               {v1alpha1.Reject, nil, nil, 3 * time.Minute, 0, 1},
+		"undecided":              {"", nil, nil, 3 * time.Minute, -1, -1},
+		"nobody decided in time": {"", nil, nil, 20 * time.Minute, -1, -1},
+		"used, which a gate has mirrored before": {
+			v1alpha1.Approve, []metav1.Condition{
+				{Type: "Decided", Status: metav1.ConditionTrue, Reason: "Approved"}, {Type: "Consumed", Status: metav1.ConditionTrue, Reason: "Consumed"},
+			}, useLease(noon.Add(2*time.Minute), 8*time.Minute), 3 * time.Minute, 1, 0,
+		},
+		"out of time before the manager saw it": {v1alpha1.Approve, nil, nil, 20 * time.Minute, 1, 0},
+		"gone with the first pass":              {v1alpha1.Reject, nil, nil, 2 * time.Hour, 0, 1},
+		"counted by the manager before": {
+			v1alpha1.Approve, []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Approved"}}, nil, 3 * time.Minute, -1, -1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := waitingCall()
+			a.Spec.Call.Class = "Payments"
+			if row.outcome != "" {
+				decide(a, row.outcome)
+				at := metav1.NewTime(noon.Add(time.Minute))
+				a.Spec.Decision.At = &at
+			}
+			a.Status.Conditions = row.conditions
+			b := newBench(t, a)
+			if row.lease != nil {
+				if err := b.Create(t.Context(), row.lease); err != nil {
+					t.Fatal(err)
+				}
+			}
+			registry := prometheus.NewRegistry()
+			b.Registry = registry
+			r := reconcile.AsReconciler(b.Client, newToolApprovalReconciler(b.Client, b.parts))
+			b.clock.Step(row.at)
+			for range 3 {
+				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := ""
+			if row.approved >= 0 {
+				want = fmt.Sprintf(both, row.approved, row.rejected)
+			}
+			if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "gatewright_approvals_decided_total"); err != nil {
+				t.Error(err)
+			}
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				if h := f.GetMetric()[0].GetHistogram(); h != nil && (h.GetSampleCount() != 1 || h.GetSampleSum() != 60) {
+					t.Errorf("%s: %d samples of %g s in all, want one of 60", f.GetName(), h.GetSampleCount(), h.GetSampleSum())
+				}
+			}
+		})
+	}
 }
 
 func TestApprovalIsMirrored(t *testing.T) {

@@ -538,6 +538,27 @@ type ShadowResult struct {
 	// failed counts further calls to which the candidate gave no answer. They count as disagreements.
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
+	// byClass has compared and disagreed by class of the call: of the 16 classes with the most disagreement.
+	// +optional
+	// +listType=map
+	// +listMapKey=class
+	// +kubebuilder:validation:MaxItems=16
+	ByClass []ShadowClassResult `json:"byClass,omitempty"`
+}
+
+// ShadowClassResult is a ShadowResult of one class of calls.
+type ShadowClassResult struct {
+	// class of the calls.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Class string `json:"class"`
+	// compared counts the calls.
+	// +optional
+	Compared int64 `json:"compared,omitempty"`
+	// disagreed counts those of them that would have had another outcome.
+	// +optional
+	Disagreed int64 `json:"disagreed,omitempty"`
 }
 
 // DeciderModelList is a list of DeciderModel.

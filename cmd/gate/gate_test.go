@@ -81,6 +81,7 @@ func TestTwoGatesOnARealAPIServer(t *testing.T) {
 	})
 	t.Run("the embedded judge answers once its revision is active", func(t *testing.T) { testEmbedded(t, w, other, stranger, one) })
 	t.Run("a call that a person approved runs once, at one of the gates", func(t *testing.T) { testApproval(t, w, namespace, token, one, two) })
+	t.Run("the user of a front door decides by its signature", func(t *testing.T) { testFrontDoor(t, w, one, two) })
 	t.Run("the end is announced, and the log holds every decision", func(t *testing.T) {
 		if err := two.stop(); err != nil {
 			t.Fatal(err)

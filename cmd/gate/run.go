@@ -26,6 +26,7 @@ import (
 
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/approval/objects"
+	"gatewright.dev/gatewright/internal/approverapi"
 	"gatewright.dev/gatewright/internal/cluster"
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/keywatch"
@@ -251,6 +252,7 @@ func (a *app) serve(ctx context.Context) error {
 	a.log.Info("serving", "callers", callers.Addr().String(), "status", status.Addr().String(), "auditLog", c.auditLog)
 	routes := a.gate.CallerRoutes()
 	routes.Handle("GET "+verifying.JWKSPath, a.permits)
+	routes.Handle("POST "+approverapi.Path+"/{name}", a.gate.Identified(cluster.FrontDoors(a.approvals, a.clock, a.log)))
 	about := a.gate.StatusRoutes(a.registry)
 	about.HandleFunc("GET "+names.ServedPath, a.report)
 

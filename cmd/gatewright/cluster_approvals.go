@@ -13,6 +13,7 @@ import (
 
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/approval/objects"
+	"gatewright.dev/gatewright/internal/approverapi"
 	"gatewright.dev/gatewright/internal/serve"
 )
 
@@ -100,31 +101,9 @@ func (a *clusterApprovals) find(ctx context.Context, name string) (*serve.Shown,
 	if err != nil {
 		return nil, err
 	}
-	return &serve.Shown{Approval: found, AlsoPending: others(&found, all)}, nil
+	return &serve.Shown{Approval: found, AlsoPending: approverapi.Others(&found, all)}, nil
 }
 
-// others are the calls of the same caller that wait, those of the same session first.
-func others(of *approval.Approval, all []approval.Approval) []serve.Other {
-	var out []serve.Other
-	for i := range all {
-		o := &all[i]
-		if o.ID == of.ID || o.State != approval.Pending || o.Call.Caller != of.Call.Caller {
-			continue
-		}
-		isSame := of.Call.Session != "" && o.Call.Session == of.Call.Session
-		out = append(out, serve.Other{Name: o.Name, Tool: o.Call.Tool, Message: o.Call.Message, SameSession: isSame, ExpiresAt: o.Call.ExpiresAt})
-	}
-	slices.SortStableFunc(out, func(x, y serve.Other) int {
-		if x.SameSession != y.SameSession {
-			return map[bool]int{true: -1, false: 1}[x.SameSession]
-		}
-		return x.ExpiresAt.Compare(y.ExpiresAt)
-	})
-	return out
-}
-
-// decide writes the decision of the very call that was shown, in the name that the API server knows this user by. It is
-// the API server that checks it.
 func (a *clusterApprovals) decide(ctx context.Context, w io.Writer, name string, v serve.Verdict) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

@@ -55,7 +55,8 @@ func (b *book) noteRaise(caller string, r Raise) {
 
 // applyCount remembers an approval that counts and of which nothing else is known any more.
 func (b *book) applyCount(e event) error {
-	if e.ID == "" || !isCaller(e.Caller) || b.byID[e.ID] != nil {
+	_, isNamed := Binding{Caller: e.Caller}.Namespace()
+	if e.ID == "" || !isNamed || b.byID[e.ID] != nil {
 		return fmt.Errorf("count of what is there, or of nobody")
 	}
 	b.noteRaise(e.Caller, Raise{e.ID, e.At})

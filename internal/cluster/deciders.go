@@ -314,8 +314,7 @@ func leavesSpec(m *v1alpha1.DeciderModel, r *revision) bool {
 // isCompared says whether live calls go to a candidate too: the manager says so once its evaluation has passed, by a result
 // that is there and empty, and no longer when enough were compared or it fell back.
 func isCompared(m *v1alpha1.DeciderModel, candidate *revision) bool {
-	result := m.Status.Candidate.Shadow
-	return m.Spec.Rollout != nil && m.Spec.Rollout.Shadow != nil && result != nil && *result == v1alpha1.ShadowResult{} && !leavesSpec(m, candidate)
+	return m.Spec.Rollout != nil && m.Spec.Rollout.Shadow != nil && m.Status.Candidate.IsCompared() && !leavesSpec(m, candidate)
 }
 
 // state is what is said of a revision.

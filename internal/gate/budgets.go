@@ -1,85 +1,120 @@
 package gate
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/policy"
 )
 
 // budgets counts the confirmations that callers cause. An approval that calls share counts once; the next one for the
 // same call counts again, because a person is asked again.
+//
+// What the store of approvals knows is counted too: so a restart gives nobody a new budget, and gates that share a store
+// share the budgets. What is only here is what is about to be raised, and what a store has forgotten that is no Ledger.
 type budgets struct {
 	mu     sync.Mutex
-	spent  map[budgetKey]*window
+	spent  map[policy.Caller]*spending
 	lastGC time.Time
 }
 
-// budgetKey keeps budgets of different windows apart, so that a short one does not start a long one anew.
-type budgetKey struct {
-	caller policy.Caller
-	length time.Duration
-}
-
-// window holds when approvals were raised, by their ID. It moves with the time: at no moment have there been more within
-// its length than the budget allows.
-type window struct {
+// spending holds when approvals of one caller were raised, by their ID.
+type spending struct {
 	raised map[string]time.Time
 	// reserved are those that are about to be raised.
 	reserved int
 }
 
-func newBudgets() *budgets { return &budgets{spent: map[budgetKey]*window{}} }
+// errOverBudget says that a caller may cause no more confirmations for now.
+var errOverBudget = errors.New("no confirmation is left in the budget")
 
-// reserve takes one confirmation from the caller's budget. Not ok: there is none left. Settle says afterwards which
-// approval was raised; an empty ID gives the confirmation back.
-func (b *budgets) reserve(d *decision) (settle func(id string), ok bool) {
+func newBudgets() *budgets { return &budgets{spent: map[policy.Caller]*spending{}} }
+
+// reserve takes one confirmation from the caller's budget; errOverBudget: there is none left. Any other error: nobody can
+// say. Settle says afterwards which approval was raised; an empty ID gives the confirmation back.
+func (b *budgets) reserve(ctx context.Context, d *decision) (settle func(id string), err error) {
 	budget := d.terms.Approvals.Budget
 	if budget == nil {
-		return func(string) {}, true
+		return func(string) {}, nil
 	}
-	key, now := budgetKey{d.in.caller, time.Duration(budget.WindowSeconds) * time.Second}, d.in.request.Now
+	length, now := time.Duration(budget.WindowSeconds)*time.Second, d.in.request.Now
+	ledger, _ := d.gate.options.Approvals.(approval.Ledger)
+	var known []approval.Raise
+	if ledger != nil {
+		if known, err = ledger.Raised(ctx, d.in.request.Caller.String(), now.Add(-length)); err != nil {
+			return nil, err
+		}
+	}
+	s, ok := b.take(d.in.caller, known, now, length, int(budget.Confirmations))
+	if !ok {
+		return nil, errOverBudget
+	}
+	return func(id string) {
+		b.settle(s, id, now)
+		if id == "" || ledger == nil || length <= approval.Retention {
+			return
+		}
+		if err := ledger.KeepRaise(ctx, d.in.request.Caller.String(), approval.Raise{ID: id, At: now}, now.Add(length)); err != nil {
+			d.gate.options.Log.ErrorContext(ctx, "a confirmation will be missing in its budget after a restart", "decision", d.id, "error", err)
+		}
+	}, nil
+}
+
+// take reserves one confirmation, if fewer than the limit were caused within the length of the window. The window moves
+// with the time: at no moment have there been more within it.
+func (b *budgets) take(caller policy.Caller, known []approval.Raise, now time.Time, length time.Duration, limit int) (*spending, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.collect(now)
-	w := b.spent[key]
-	if w == nil {
-		w = &window{raised: map[string]time.Time{}}
-		b.spent[key] = w
+	s := b.spent[caller]
+	if s == nil {
+		s = &spending{raised: map[string]time.Time{}}
+		b.spent[caller] = s
 	}
-	w.move(now, key.length)
-	if len(w.raised)+w.reserved >= int(budget.Confirmations) {
+	for _, r := range known {
+		if _, isKnown := s.raised[r.ID]; !isKnown {
+			s.raised[r.ID] = r.At
+		}
+	}
+	count := s.reserved
+	for _, at := range s.raised {
+		if now.Sub(at) < length {
+			count++
+		}
+	}
+	if count >= limit {
 		return nil, false
 	}
-	w.reserved++
-	return func(id string) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		w.reserved--
-		if _, isKnown := w.raised[id]; id != "" && !isKnown {
-			w.raised[id] = now
-		}
-	}, true
+	s.reserved++
+	return s, true
 }
 
-// move drops what has left the window.
-func (w *window) move(now time.Time, length time.Duration) {
-	for id, at := range w.raised {
-		if now.Sub(at) >= length {
-			delete(w.raised, id)
-		}
+func (b *budgets) settle(s *spending, id string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.reserved--
+	if _, isKnown := s.raised[id]; id != "" && !isKnown {
+		s.raised[id] = now
 	}
 }
 
-// collect forgets windows that are empty.
+// collect forgets what no window holds any more.
 func (b *budgets) collect(now time.Time) {
 	if now.Sub(b.lastGC) < time.Minute {
 		return
 	}
 	b.lastGC = now
-	for key, w := range b.spent {
-		if w.move(now, key.length); len(w.raised)+w.reserved == 0 {
-			delete(b.spent, key)
+	for caller, s := range b.spent {
+		for id, at := range s.raised {
+			if now.Sub(at) >= approval.RaisesKept {
+				delete(s.raised, id)
+			}
+		}
+		if len(s.raised)+s.reserved == 0 {
+			delete(b.spent, caller)
 		}
 	}
 }

@@ -212,9 +212,13 @@ func (d *decision) raise(ctx context.Context) {
 		d.block(ReasonTooLargeToApprove, tooLargeMessage, false)
 		return
 	}
-	settle, ok := d.gate.budgets.reserve(d)
-	if !ok {
+	settle, err := d.gate.budgets.reserve(ctx, d)
+	switch {
+	case errors.Is(err, errOverBudget):
 		d.overBudget()
+		return
+	case err != nil:
+		d.raised(ctx, nil, err)
 		return
 	}
 	raised, err := d.gate.options.Approvals.Raise(ctx, call)

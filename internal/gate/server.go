@@ -28,6 +28,17 @@ func (g *Gate) CallerRoutes() *http.ServeMux {
 	return mux
 }
 
+// Identified lets requests of known callers through, and refuses others as a review would.
+func (g *Gate) Identified(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := g.options.Identify.Identify(r.Context(), r); err != nil {
+			g.refuse(w, r, "", unidentified(err))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // StatusRoutes returns probes and metrics, for a listener of their own.
 func (g *Gate) StatusRoutes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()

@@ -119,11 +119,14 @@ const (
 	LeaseUse = "use"
 	// LeaseRejection keeps a rejection, named RejectionLeasePrefix and the digest of its binding.
 	LeaseRejection = "rejection"
+	// LeaseRaise keeps that a caller has caused an approval, named RaiseLeasePrefix and its call's id, longer than the approval.
+	LeaseRaise = "raise"
 	// LeasePermit is the use of a permit, named PermitLeasePrefix and a digest of its id.
 	LeasePermit = "permit"
 
 	UseLeasePrefix       = "use-"
 	RejectionLeasePrefix = "rejection-"
+	RaiseLeasePrefix     = "raise-"
 	PermitLeasePrefix    = "permit-"
 )
 

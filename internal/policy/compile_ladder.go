@@ -113,6 +113,7 @@ func (c *compiler) compileLadder(s ladderSource, path *field.Path, end v1alpha1.
 	for i := range s.thresholds {
 		l.steps = append(l.steps, c.compileStep(&l, &s.thresholds[i], path.Child("thresholds").Index(i)))
 	}
+	c.idleSteps(&l, path)
 	by := byClassDefault
 	if s.otherwise != nil {
 		c.outcome(path.Child("otherwise", "outcome"), s.otherwise.Outcome)

@@ -69,6 +69,8 @@ func (c *compiler) compileTool(r *v1alpha1.ToolRule, common *v1alpha1.PolicyRule
 		t.confirm = c.program(string(r.ConfirmMessage), callEnv, stringType, path.Child("confirmMessage"))
 	}
 	c.compileOverride(t, path)
+	c.idle(t, path)
+	t.schemaTree = nil
 	return t
 }
 
@@ -151,8 +153,10 @@ func (c *compiler) compileLowering(t *tool, path *field.Path) {
 }
 
 func (c *compiler) compilePaths(t *tool, path *field.Path) {
+	seen := map[v1alpha1.Pointer]bool{}
 	for i, p := range t.rule.Paths {
 		c.pointer(path.Index(i).Child("argument"), p.Argument)
+		c.once(seen, path.Index(i).Child("argument"), p.Argument)
 		roots, err := paths.Compile(p.Roots)
 		if err != nil {
 			c.fail(path.Index(i).Child("roots"), p.Roots, err.Error())
@@ -162,14 +166,24 @@ func (c *compiler) compilePaths(t *tool, path *field.Path) {
 }
 
 func (c *compiler) compileHosts(t *tool, path *field.Path) {
+	seen := map[v1alpha1.Pointer]bool{}
 	for i, h := range t.rule.Hosts {
 		c.pointer(path.Index(i).Child("argument"), h.Argument)
+		c.once(seen, path.Index(i).Child("argument"), h.Argument)
 		compiled, err := hosts.Compile(h.Allowed)
 		if err != nil {
 			c.fail(path.Index(i).Child("allowed"), h.Allowed, err.Error())
 		}
 		t.hosts = append(t.hosts, hostCheck{pointer: splitPointer(string(h.Argument)), text: string(h.Argument), hosts: compiled})
 	}
+}
+
+// once refuses a second entry for an argument: both would hold, and it reads as if either would do.
+func (c *compiler) once(seen map[v1alpha1.Pointer]bool, path *field.Path, p v1alpha1.Pointer) {
+	if seen[p] {
+		c.errs = append(c.errs, field.Duplicate(path, p))
+	}
+	seen[p] = true
 }
 
 // everyArgument is the pointer that stands for all arguments that no other rule names.
@@ -182,10 +196,7 @@ func (c *compiler) compileSources(t *tool, path *field.Path) {
 		if s.Argument != everyArgument {
 			c.pointer(p.Child("argument"), s.Argument)
 		}
-		if seen[s.Argument] {
-			c.errs = append(c.errs, field.Duplicate(p.Child("argument"), s.Argument))
-		}
-		seen[s.Argument] = true
+		c.once(seen, p.Child("argument"), s.Argument)
 		c.stricter(p.Child("otherwise"), s.Otherwise)
 		accept := make(map[sources.Source]bool, len(s.From))
 		for _, from := range s.From {

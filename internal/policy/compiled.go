@@ -83,6 +83,8 @@ type tool struct {
 	scopes  []string
 	schema  *jsonschema.Schema
 	offers  *sources.ArgumentsSchema
+	// schemaTree is the schema as it is written; only while compiling.
+	schemaTree any
 	paths   []pathCheck
 	hosts   []hostCheck
 	sources []sourceCheck

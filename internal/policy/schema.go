@@ -45,7 +45,18 @@ func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
 		c.fail(path, "", "does not compile as JSON Schema 2020-12: "+strings.ReplaceAll(err.Error(), schemaURL, ""))
 		return
 	}
+	t.schemaTree = tree
 	t.offers = sources.NewSchema(plainNumbers(tree))
+	if draft := draftOf(tree); draft == "" || strings.Contains(draft, "2020-12") {
+		c.keywords(tree, path)
+	}
+}
+
+// draftOf is the draft that a schema says it is written in.
+func draftOf(tree any) string {
+	schema, _ := tree.(map[string]any)
+	draft, _ := schema["$schema"].(string)
+	return draft
 }
 
 // plainNumbers turns json.Number into int64 or float64, as the arguments of a call have them.

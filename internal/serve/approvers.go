@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/approverapi"
 )
 
 // approvers are those who may decide, each known by a secret of their own. No token of a caller is among them.
@@ -159,7 +160,7 @@ func (d *desk) guard(h http.HandlerFunc) http.HandlerFunc {
 		who, known := d.holder(r.Context(), secret)
 		if !ok || !known {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "Unauthorized", "send the approver's secret as a bearer token; a caller's token does not do")
+			approverapi.Refuse(w, http.StatusUnauthorized, "Unauthorized", "send the approver's secret as a bearer token; a caller's token does not do")
 			return
 		}
 		h(w, r.WithContext(context.WithValue(r.Context(), approverKey{}, who)))

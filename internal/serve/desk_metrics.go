@@ -7,27 +7,19 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/approval/decided"
 	"gatewright.dev/gatewright/internal/audit"
 )
 
-// deskMetrics say what people decide. Labels are classes as policies name them, and words of closed sets.
+// deskMetrics say what people decide and label. Labels are classes as policies name them, and words of closed sets.
 type deskMetrics struct {
-	decided *prometheus.CounterVec
-	wait    *prometheus.HistogramVec
+	decided *decided.Metrics
 	labels  *prometheus.CounterVec
 }
 
-// waitBuckets go from a second to the longest life of an approval, each one and a half to three times the one before.
-var waitBuckets = []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, approval.MaxLifetime.Seconds()}
-
 func newDeskMetrics() *deskMetrics {
 	return &deskMetrics{
-		decided: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatewright_approvals_decided_total", Help: "Calls that a person has decided, by class and what they said.",
-		}, []string{"class", "outcome"}),
-		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "gatewright_approval_wait_seconds", Help: "Time from putting a call before a person to their decision, by class.", Buckets: waitBuckets,
-		}, []string{"class"}),
+		decided: decided.NewMetrics(),
 		labels: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatewright_labels_total", Help: "Labels given to decisions, by the class and outcome of the decision and what would have been right.",
 		}, []string{"class", "outcome", "label"}),
@@ -35,20 +27,14 @@ func newDeskMetrics() *deskMetrics {
 }
 
 func (m *deskMetrics) register(r prometheus.Registerer) error {
-	return errors.Join(r.Register(m.decided), r.Register(m.wait), r.Register(m.labels))
+	return errors.Join(m.decided.Register(r), r.Register(m.labels))
 }
 
-// decision counts what a person has just said. Both outcomes of a class begin together, so that a rate of one of them is
-// zero and not unknown.
+// decision counts what a person has just said.
 func (m *deskMetrics) decision(a *approval.Approval) {
-	if a.Decision == nil {
-		return
+	if d := a.Decision; d != nil {
+		m.decided.Count(a.Call.Class, d.Outcome, d.At.Sub(a.Call.RaisedAt))
 	}
-	for _, outcome := range []approval.State{approval.Approved, approval.Rejected} {
-		m.decided.WithLabelValues(a.Call.Class, string(outcome))
-	}
-	m.decided.WithLabelValues(a.Call.Class, string(a.Decision.Outcome)).Inc()
-	m.wait.WithLabelValues(a.Call.Class).Observe(max(0, a.Decision.At.Sub(a.Call.RaisedAt).Seconds()))
 }
 
 // labelNames are the values of label.

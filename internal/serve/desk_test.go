@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/approverapi"
 )
 
 func TestTheApproversSecret(t *testing.T) {
@@ -92,14 +93,14 @@ func TestTheDeskRefusesWhatItCannotRead(t *testing.T) {
 		"an unknown field":  {`{"outcome":"Approve","by":"me"}`, http.StatusBadRequest},
 		"another outcome":   {`{"outcome":"Maybe"}`, http.StatusBadRequest},
 		"another case":      {`{"outcome":"approve"}`, http.StatusBadRequest},
-		"a novel":           {`{"outcome":"Reject","message":"` + strings.Repeat("x", maxVerdict) + `"}`, http.StatusRequestEntityTooLarge},
+		"a novel":           {`{"outcome":"Reject","message":"` + strings.Repeat("x", approverapi.MaxVerdict) + `"}`, http.StatusRequestEntityTooLarge},
 		"what is not there": {`{"outcome":"Approve"}`, http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, ApprovalsPath+"/ta-none", strings.NewReader(test.body))
 			r.SetPathValue("name", "ta-none")
 			w := httptest.NewRecorder()
-			d.decide(w, r)
+			d.api().Decide(w, r)
 			if w.Code != test.want {
 				t.Errorf("HTTP %d %s, want %d", w.Code, w.Body, test.want)
 			}

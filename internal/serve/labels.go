@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/approverapi"
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/capture"
 	"gatewright.dev/gatewright/internal/records"
@@ -53,20 +54,20 @@ var looking sync.Mutex
 func (l labeler) take(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLabel))
 	if err != nil {
-		refuse(w, http.StatusRequestEntityTooLarge, "TooLarge", "the message is too long")
+		approverapi.Refuse(w, http.StatusRequestEntityTooLarge, "TooLarge", "the message is too long")
 		return
 	}
 	var label Label
 	if err := strictjson.Decode(data, strictjson.Limits{}, &label); err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+		approverapi.Refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
 	if _, err := uuid.Parse(label.Decision); err != nil || len(label.Decision) != 36 {
-		refuse(w, http.StatusBadRequest, "InvalidField", "decision is the id of a decision, as in its answer and its record")
+		approverapi.Refuse(w, http.StatusBadRequest, "InvalidField", "decision is the id of a decision, as in its answer and its record")
 		return
 	}
 	if label.Outcome != review.Allow && label.Outcome != review.Block {
-		refuse(w, http.StatusBadRequest, "InvalidField", "outcome is Allow or Block")
+		approverapi.Refuse(w, http.StatusBadRequest, "InvalidField", "outcome is Allow or Block")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
@@ -79,10 +80,10 @@ func (l labeler) write(ctx context.Context, w http.ResponseWriter, label *Label)
 	switch {
 	case err != nil:
 		l.log.ErrorContext(ctx, "decision could not be looked for", "decision", label.Decision, "error", err)
-		refuse(w, http.StatusInternalServerError, "Internal", "the log could not be searched for the decision: nothing was written")
+		approverapi.Refuse(w, http.StatusInternalServerError, "Internal", "the log could not be searched for the decision: nothing was written")
 		return
 	case !ok:
-		refuse(w, http.StatusNotFound, "NotFound", "the log has no decision with this id")
+		approverapi.Refuse(w, http.StatusNotFound, "NotFound", "the log has no decision with this id")
 		return
 	}
 	record := &audit.Record{
@@ -93,11 +94,11 @@ func (l labeler) write(ctx context.Context, w http.ResponseWriter, label *Label)
 	}
 	if err := l.records.Append(ctx, record); err != nil {
 		l.log.ErrorContext(ctx, "label could not be recorded", "decision", label.Decision, "error", err)
-		refuse(w, http.StatusServiceUnavailable, "Unavailable", "the label could not be made durable: give it again in a moment")
+		approverapi.Refuse(w, http.StatusServiceUnavailable, "Unavailable", "the label could not be made durable: give it again in a moment")
 		return
 	}
 	l.metrics.label(&decision, label.Outcome)
-	answer(w, http.StatusOK, label)
+	approverapi.Answer(w, http.StatusOK, label)
 }
 
 // find looks for the decision in the file of the log. A log that is in no file cannot be searched: then any id is taken.

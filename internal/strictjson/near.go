@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// nearest bounds the field names that a message offers, farthest the length of
-// a key for which they are sought: the search is quadratic in it.
+// nearest bounds the names that a message offers, farthest the length of a name for which they are sought: the search is
+// quadratic in it.
 const (
 	nearest  = 3
 	farthest = 64
 )
 
-// near lists the field names that a key may be a slip for: at most a third of
-// the name's letters apart, nearest first. Case, "_" and "-" count for nothing.
-func (s *structInfo) near(key string) []string {
-	if len(key) > farthest {
+// Near lists the known names that a name may be a slip for: at most a third of the letters apart, nearest first. Case, "_"
+// and "-" count for nothing. A name of more than 64 bytes is no slip.
+func Near(name string, known []string) []string {
+	if len(name) > farthest {
 		return nil
 	}
 	type candidate struct {
@@ -25,10 +25,10 @@ func (s *structInfo) near(key string) []string {
 		far  int
 	}
 	var found []candidate
-	for _, f := range s.fields {
-		far := distance(plain(key), plain(f.name))
-		if far <= max(1, len(f.name)/3) {
-			found = append(found, candidate{f.name, far})
+	for _, k := range known {
+		far := distance(plain(name), plain(k))
+		if far <= max(1, len(k)/3) {
+			found = append(found, candidate{k, far})
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
@@ -39,6 +39,15 @@ func (s *structInfo) near(key string) []string {
 		names = append(names, c.name)
 	}
 	return names
+}
+
+// near lists the field names that a key may be a slip for.
+func (s *structInfo) near(key string) []string {
+	known := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		known[i] = f.name
+	}
+	return Near(key, known)
 }
 
 func plain(name string) string {

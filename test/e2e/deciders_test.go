@@ -65,7 +65,7 @@ func (c *cluster) refused(t *testing.T, name, kind, reason string, words ...stri
 		}
 		for _, word := range words {
 			if !strings.Contains(said, word) {
-				return fmt.Errorf("%q is not in %s", word, said)
+				return fmt.Errorf("%s is not in %s", word, said)
 			}
 		}
 		return nil

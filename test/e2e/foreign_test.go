@@ -48,7 +48,7 @@ func (c *cluster) foreign(t *testing.T) {
 	c.refused(t, "other-digest", "Available", "Unavailable", other)
 	c.note(t, "a digest that no image has: %s", c.condition(t, "other-digest", "Available"))
 	apply("other-name", digest, "gpt")
-	c.refused(t, "other-name", "Available", "DeciderMismatch", "gpt", "smollm2")
+	c.refused(t, "other-name", "Available", "DeciderMismatch", `"gpt"`)
 	c.note(t, "another model than it names: %s", c.condition(t, "other-name", "Available"))
 	c.unpinned(t)
 	c.decides(t, "smol", ship("E-2"))
@@ -83,7 +83,7 @@ func (c *cluster) external(t *testing.T) {
 		c.note(t, "a server outside, protocol %s: `parcels.ship` is %s by %s, fingerprint %s", protocol, got.Outcome, got.By, got.Decision.Fingerprint)
 	}
 	apply("external-other", "SystemOne", "gpt", string(quoted))
-	c.refused(t, "external-other", "Available", "DeciderMismatch", "gpt", "smollm2")
+	c.refused(t, "external-other", "Available", "DeciderMismatch", `"gpt"`)
 	c.note(t, "another model than it names: %s", c.condition(t, "external-other", "Available"))
 	apply("external-stranger", "SystemOne", "smollm2", `""`)
 	c.refused(t, "external-stranger", "Available", "Unavailable", "certificate")

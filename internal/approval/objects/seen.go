@@ -21,6 +21,7 @@ import (
 // Indexes of the cache.
 const (
 	byCallKey   = "callKey"
+	byCaller    = "caller"
 	byNamespace = cache.NamespaceIndex
 )
 
@@ -50,7 +51,7 @@ func newSeen(c *Client, l leases, noticed func(*v1alpha1.ToolApproval)) (*seen, 
 			return c.watch(ctx, o)
 		},
 	}, &v1alpha1.ToolApproval{}, 0, cache.Indexers{byCallKey: indexCallKey, byNamespace: cache.MetaNamespaceIndexFunc})
-	labels := names.LeaseLabel + " in (" + names.LeaseUse + "," + names.LeaseRejection + ")"
+	labels := names.LeaseLabel + " in (" + names.LeaseUse + "," + names.LeaseRejection + "," + names.LeaseRaise + ")"
 	s.leases = cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = labels
@@ -60,7 +61,7 @@ func newSeen(c *Client, l leases, noticed func(*v1alpha1.ToolApproval)) (*seen, 
 			o.LabelSelector = labels
 			return l.Watch(ctx, o)
 		},
-	}, &coordinationv1.Lease{}, 0, cache.Indexers{byCallKey: indexCallLabel})
+	}, &coordinationv1.Lease{}, 0, cache.Indexers{byCallKey: indexCallLabel, byCaller: indexRaise})
 	for _, informer := range []cache.SharedIndexInformer{s.approvals, s.leases} {
 		if err := informer.SetTransform(withoutManagers); err != nil {
 			return nil, err

@@ -36,7 +36,8 @@ type Options struct {
 	// Client makes the client of the program. Whatever host it names, the transport leads to the program.
 	Client func(transport http.RoundTripper) (inference.Decider, error)
 	// MinBackoff and MaxBackoff bound the wait before the program is started again [250 ms, 30 s]. The wait doubles with
-	// each start that did not become ready, and begins anew after one that did.
+	// each start that did not become ready, and begins anew after one that did. A program that served for at least as long
+	// as its start took is started again at once: at most half of the time goes into starts then, however often it dies.
 	MinBackoff, MaxBackoff time.Duration
 	// ReadyWithin is how long a start may take [2 min]: a large file is hashed and loaded.
 	ReadyWithin time.Duration
@@ -163,14 +164,18 @@ func (c *Child) supervise(ctx context.Context) {
 	defer os.RemoveAll(c.folder) //nolint:errcheck // an empty folder that stays harms nobody
 	wait := c.options.MinBackoff
 	for {
-		wasReady, err := c.runOnce(ctx)
+		r, err := c.runOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if wasReady {
+		if r.wasReady {
 			wait = c.options.MinBackoff
 		}
 		c.setAway(err)
+		if r.wasReady && r.served >= r.starting {
+			c.options.Log.Error("decider process ended and is started again at once", "error", err)
+			continue
+		}
 		c.options.Log.Error("decider process ended and is started again", "error", err, "in", wait)
 		select {
 		case <-ctx.Done():
@@ -181,11 +186,18 @@ func (c *Child) supervise(ctx context.Context) {
 	}
 }
 
+// life is how one run of the program went.
+type life struct {
+	wasReady         bool
+	starting, served time.Duration
+}
+
 // runOnce runs the program until it ends. The error says why it did.
-func (c *Child) runOnce(ctx context.Context) (wasReady bool, err error) {
+func (c *Child) runOnce(ctx context.Context) (r life, err error) {
+	began := c.options.Clock.Now()
 	p, err := start(ctx, &c.options, filepath.Join(c.folder, "decider.sock"))
 	if err != nil {
-		return false, err
+		return r, err
 	}
 	c.starts.Add(1)
 	defer c.current.Store(nil)
@@ -193,11 +205,13 @@ func (c *Child) runOnce(ctx context.Context) (wasReady bool, err error) {
 	decider, err := p.awaitReady(ctx)
 	if err != nil {
 		_ = p.end()
-		return false, err
+		return r, err
 	}
+	ready := c.options.Clock.Now()
 	c.current.Store(&running{decider: decider, pid: p.command.Process.Pid})
-	c.options.Log.Info("decider process is ready", "pid", p.command.Process.Pid)
-	return true, p.wait(ctx)
+	c.options.Log.Info("decider process is ready", "pid", p.command.Process.Pid, "starting", ready.Sub(began))
+	err = p.wait(ctx)
+	return life{wasReady: true, starting: ready.Sub(began), served: c.options.Clock.Since(ready)}, err
 }
 
 // isExit says whether err is how a program ended, and not that it could not be run.

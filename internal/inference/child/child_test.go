@@ -12,15 +12,16 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 // The test binary is the program too: what it does stands in its arguments.
@@ -68,26 +69,9 @@ func program(mode, socket string) {
 	os.Exit(22)
 }
 
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func run(t *testing.T, mode string, change func(*Options)) (*Child, *logged) {
+func run(t *testing.T, mode string, change func(*Options)) (*Child, *testkit.Log) {
 	t.Helper()
-	log := &logged{}
+	log := &testkit.Log{}
 	o := Options{
 		Command: func(socket string) []string { return []string{os.Args[0], "program", mode, socket} },
 		Client: func(transport http.RoundTripper) (inference.Decider, error) {
@@ -139,9 +123,12 @@ func TestAChildIsAsked(t *testing.T) {
 	}
 }
 
+// On this clock a start takes no time, and so a program has always served for as long: it is started again at once. A wait
+// of an hour would be seen.
 func TestAChildThatIsKilledIsAwayUntilItServesAgain(t *testing.T) {
-	c, log := run(t, "good", nil)
-	for range 3 {
+	const kills = 3
+	c, log := run(t, "good", func(o *Options) { o.MinBackoff, o.Clock = time.Hour, clocktesting.NewFakeClock(time.Unix(0, 0)) })
+	for range kills {
 		ready(t, c)
 		pid := c.PID()
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -152,11 +139,39 @@ func TestAChildThatIsKilledIsAwayUntilItServesAgain(t *testing.T) {
 			t.Errorf("after a restart: %+v, %v", result, err)
 		}
 	}
-	if got := c.Starts(); got < 4 {
-		t.Errorf("started %d times, want at least 4", got)
+	if got := c.Starts(); got != kills+1 {
+		t.Errorf("started %d times, want one start and one for each of %d kills", got, kills)
 	}
-	if !strings.Contains(log.String(), "signal: killed") {
-		t.Errorf("the log does not say how the process ended:\n%s", log)
+	if got := strings.Count(log.String(), "signal: killed"); got != kills {
+		t.Errorf("the log says %d times how the process ended:\n%s", got, log)
+	}
+}
+
+// A program that dies sooner than it was ready is not started again in a hurry.
+func TestAProgramThatServesForLessThanItsStartTookIsWaitedFor(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	c, log := run(t, "good", func(o *Options) {
+		o.MinBackoff, o.MaxBackoff, o.Clock = time.Minute, time.Hour, clock
+		command := o.Command
+		o.Command = func(socket string) []string {
+			clock.Step(time.Second) // of the start
+			return command(socket)
+		}
+	})
+	for starts := int64(1); starts <= 3; starts++ {
+		ready(t, c)
+		if got := c.Starts(); got != starts {
+			t.Fatalf("started %d times, want %d", got, starts)
+		}
+		clock.Step(time.Second - 1) // of serving
+		if err := syscall.Kill(c.PID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the wait", clock.HasWaiters)
+		clock.Step(time.Minute) // each time the shortest wait, since it was ready
+	}
+	if strings.Contains(log.String(), "at once") {
+		t.Errorf("it was started again at once:\n%s", log)
 	}
 }
 

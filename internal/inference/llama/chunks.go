@@ -6,6 +6,10 @@ import "slices"
 // than four times 32. Smaller ones lose less where two prompts part at a place that is no seam.
 const chunk = 128
 
+// tile is how many tokens a piece needs for the engine to compute attention in tiles. A shorter one takes up to a fifth
+// longer for each of its tokens: 63 take as long as 73.
+const tile = 64
+
 // prompt is a list of tokens and where the pieces end in which it is computed.
 //
 // The numbers that come out of a computation depend a little on how many tokens go in at once. So that the same prompt
@@ -13,21 +17,30 @@ const chunk = 128
 // prompt alone, and what is kept from before is used again in whole pieces only:
 //
 //	|  head  | state: tool, agent | user's words | call, facts | question, cue |     tokens
-//	|---55---|---128---|-----70---|------40------|-----60------|------45-------|     pieces
+//	|---55---|---128---|-----70---|------80------|-----60------|------45-------|     pieces
 //
 // A piece ends at each seam: where the prompt goes on with what often changes from one request to the next. One seam ends
 // the head, which is the same for all requests. The last piece of the state ends where the state ends, so each further
-// question of a request begins there.
+// question of a request begins there. At a loose seam no piece ends that would be shorter than a tile: there is little to
+// use again.
 type prompt struct {
 	tokens []token
 	ends   []int
 }
 
+// seam is a place where the shared part of prompts parts.
+type seam struct {
+	at    int
+	loose bool
+}
+
 // newPrompt takes the seams of the shared part in order.
-func newPrompt(shared, own []token, seams ...int) prompt {
+func newPrompt(shared, own []token, seams ...seam) prompt {
 	p := prompt{tokens: slices.Concat(shared, own)}
-	for _, seam := range seams {
-		p.cut(min(seam, len(shared)))
+	for _, s := range seams {
+		if at := min(s.at, len(shared)); !s.loose || at-p.computed() >= tile {
+			p.cut(at)
+		}
 	}
 	p.cut(len(shared))
 	pieces := (len(own) + chunk - 1) / chunk
@@ -37,13 +50,17 @@ func newPrompt(shared, own []token, seams ...int) prompt {
 	return p
 }
 
+// computed is where the last piece ends so far.
+func (p *prompt) computed() int {
+	if len(p.ends) == 0 {
+		return 0
+	}
+	return p.ends[len(p.ends)-1]
+}
+
 // cut ends a piece there, and others before it where it would be too long.
 func (p *prompt) cut(end int) {
-	at := 0
-	if n := len(p.ends); n > 0 {
-		at = p.ends[n-1]
-	}
-	for at < end {
+	for at := p.computed(); at < end; {
 		at = min(at+chunk, end)
 		p.ends = append(p.ends, at)
 	}

@@ -76,15 +76,16 @@ func frame(n *network, template string) (before, after string, err error) {
 }
 
 // shared is the part of the prompt that all questions of a request have in common, and its seams.
-func (lay layout) shared(n *network, state []byte) (tokens []token, seams []int, err error) {
+func (lay layout) shared(n *network, state []byte) (tokens []token, seams []seam, err error) {
 	text, tokens, err := stateTokens(n, string(state))
 	if err != nil {
 		return nil, nil, err
 	}
-	seams = []int{len(lay.head)}
-	for _, end := range stateSeams(text) {
+	seams = []seam{{at: len(lay.head)}}
+	for i, end := range stateSeams(text) {
 		// A word may reach over the seam. Then the piece ends before that word.
-		seams = append(seams, len(lay.head)+alike(tokens, n.tokens(text[:end], false, false)))
+		at := len(lay.head) + alike(tokens, n.tokens(text[:end], false, false))
+		seams = append(seams, seam{at, i >= firmSeams})
 	}
 	return slices.Concat(lay.head, tokens), seams, nil
 }
@@ -93,24 +94,39 @@ func (lay layout) shared(n *network, state []byte) (tokens []token, seams []int,
 // two calls for one request of the user.
 var volatile = []string{"earlier_user_turns", "user_request", "arguments"}
 
+// firmSeams are the first ones of a state: before policy and tool, and before the conversation. What follows them is short as
+// a rule, and that the user's words are the same and the arguments are not is rare beside another call of the same tool.
+const firmSeams = 2
+
 // stateSeams says after which bytes of a state block those begin that often change: after the name of the first member,
-// and after those of the conversation and of the arguments. A name that stands somewhere else too only makes a piece shorter.
+// and after those of the conversation and of the arguments, with the signs that open their values. A name that stands
+// somewhere else too only makes a piece shorter.
 func stateSeams(text string) []int {
 	var seams []int
 	const within = 64 // bytes of a name
 	if begin := "<state>\n{\""; strings.HasPrefix(text, begin) {
 		if i := strings.Index(text[:min(len(text), len(begin)+within)], `":`); i > 0 {
-			seams = append(seams, i+2)
+			seams = append(seams, opened(text, i+2))
 		}
 	}
 	for _, name := range volatile {
 		name = `,"` + name + `":`
 		if i := strings.Index(text, name); i > 0 {
-			seams = append(seams, i+len(name))
+			seams = append(seams, opened(text, i+len(name)))
 		}
 	}
 	slices.Sort(seams)
 	return seams
+}
+
+// opened is where the signs end that open a value: most vocabularies join them with the colon before.
+func opened(text string, at int) int {
+	for _, signs := range []string{`["`, `{"`, `"`} {
+		if strings.HasPrefix(text[at:], signs) {
+			return at + len(signs)
+		}
+	}
+	return at
 }
 
 // alike is how many tokens both lists begin with.
@@ -129,7 +145,7 @@ func (lay layout) own(n *network, q questions.Question) ([]token, error) {
 }
 
 // prompt joins both parts. With what all questions open with, the state's last piece is as good for each of them.
-func (lay layout) prompt(shared, own []token, seams []int) prompt {
+func (lay layout) prompt(shared, own []token, seams []seam) prompt {
 	opening := alike(own, lay.opening)
 	return newPrompt(slices.Concat(shared, own[:opening]), own[opening:], seams...)
 }

@@ -59,7 +59,7 @@ func TestSeamsStandWhereStatesPart(t *testing.T) {
 		from = at
 	}
 	want := []string{
-		`"policy_note":`, `"earlier_user_turns":`, `"user_request":`, `"arguments":`, "</state>\n\n",
+		`"policy_note":"`, `"earlier_user_turns":["`, `"user_request":"`, `"arguments":{"`, "</state>\n\n",
 	}
 	if len(parts) != len(want) {
 		t.Fatalf("the state has the parts %q", parts)
@@ -76,6 +76,7 @@ func TestSeamsStandWhereStatesPart(t *testing.T) {
 		"text that is no JSON":                 {"<state>\nHello.\n</state>\n\n", nil},
 		"a first name that has no end":         {"<state>\n{\"" + strings.Repeat("x", 200) + "\":1}", nil},
 		"a member of the call's name as first": {"<state>\n{\"proposed_call\":1}", []int{25}},
+		"values that begin with signs":         {"<state>\n{\"a\":[[1]],\"user_request\":\"[\",\"arguments\":{}}", []int{13, 35, 50}},
 	} {
 		if diff := cmp.Diff(tc.want, stateSeams(tc.text)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -83,7 +84,8 @@ func TestSeamsStandWhereStatesPart(t *testing.T) {
 	}
 }
 
-// What is the same in two calls of one tool, and in two calls for one request, is computed once, to the last word or two.
+// What is the same in two calls of one tool, and in two calls for one request of some length, is computed once, to the last
+// word or two.
 func TestTheWholeBeginningIsUsedAgain(t *testing.T) {
 	e := use(t, smollm2)
 	ask := func(note, turn string, order int) (lay prompt, reused int) {
@@ -96,16 +98,20 @@ func TestTheWholeBeginningIsUsedAgain(t *testing.T) {
 		return newPrompt(shared, nil, seams...), reply.ReusedTokens
 	}
 	first, _ := ask("Be brief.", "Refund order 7.", 7)
+	long := strings.Repeat("Please do it as soon as you can. ", 9) + "Now order 8."
 	for _, next := range []struct {
 		what, note, turn string
 		order            int
+		again            int // tokens that are the same and yet computed again
 	}{
-		{"another tool", "Do not guess.", "Refund order 7.", 7},
-		{"another request", "Do not guess.", "Now order 8.", 8},
-		{"another call", "Do not guess.", "Now order 8.", 9},
+		{"another tool", "Do not guess.", "Refund order 7.", 7, 8},
+		{"another request", "Do not guess.", "Now order 8.", 8, 8},
+		{"another call for a short request", "Do not guess.", "Now order 8.", 9, tile},
+		{"a long request", "Do not guess.", long, 9, 16},
+		{"another call for a long request", "Do not guess.", long, 10, 8},
 	} {
 		second, reused := ask(next.note, next.turn, next.order)
-		if both := alike(first.tokens, second.tokens); reused > both || reused < both-8 {
+		if both := alike(first.tokens, second.tokens); reused > both || reused < both-next.again {
 			t.Errorf("%s: %d tokens are the same, %d were used again", next.what, both, reused)
 		}
 		first = second

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,6 +69,7 @@ func namelessFile(directory string) (*os.File, error) {
 	return f, nil
 }
 
+// copyHashing hashes each block while it is written.
 func copyHashing(ctx context.Context, to io.Writer, from io.Reader, h hash.Hash) (int64, error) {
 	block := make([]byte, copyBlock)
 	total := int64(0)
@@ -76,8 +78,11 @@ func copyHashing(ctx context.Context, to io.Writer, from io.Reader, h hash.Hash)
 			return total, err
 		}
 		n, err := io.ReadFull(from, block)
-		h.Write(block[:n])
-		if _, werr := to.Write(block[:n]); werr != nil {
+		var hashing sync.WaitGroup
+		hashing.Go(func() { h.Write(block[:n]) })
+		_, werr := to.Write(block[:n])
+		hashing.Wait()
+		if werr != nil {
 			return total, werr
 		}
 		total += int64(n)

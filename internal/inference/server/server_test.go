@@ -19,6 +19,7 @@ import (
 
 	"gatewright.dev/gatewright/internal/inference/engine"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -151,34 +152,16 @@ type running struct {
 	url      string
 	listener net.Listener
 	registry *prometheus.Registry
-	log      *lockedBuffer
+	log      *testkit.Log
 	client   *http.Client
 	stop     context.CancelCauseFunc
 	result   chan error
 }
 
-// lockedBuffer takes a log that many write.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // launch starts a server; change may alter its options first.
 func launch(t testing.TB, e *scripted, change ...func(*Options)) *running {
 	t.Helper()
-	r := &running{engine: e, registry: prometheus.NewRegistry(), log: &lockedBuffer{}, result: make(chan error, 1)}
+	r := &running{engine: e, registry: prometheus.NewRegistry(), log: &testkit.Log{}, result: make(chan error, 1)}
 	o := Options{Engine: e, Registry: r.registry, Logger: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {
 		f(&o)

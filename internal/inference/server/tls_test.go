@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 // authority signs certificates for tests.
@@ -81,9 +83,9 @@ func (a *authority) sign(t *testing.T, serial int64, change ...func(*x509.Certif
 }
 
 // startTLS starts a server over TLS on files in a folder.
-func startTLS(t *testing.T, f TLSFiles) (r *running, log *lockedBuffer) {
+func startTLS(t *testing.T, f TLSFiles) (r *running, log *testkit.Log) {
 	t.Helper()
-	log = &lockedBuffer{}
+	log = &testkit.Log{}
 	secure, err := f.Config(slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gatewright.dev/gatewright/config/crd"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // Schema is the compiled schema of one kind. It may be used by many goroutines.
@@ -182,8 +183,8 @@ func (s *Schema) unknownField(path string) *field.Error {
 	known := s.fieldsAt(path)
 	at := field.NewPath(strings.TrimPrefix(path, "."))
 	name := path[strings.LastIndexByte(path, '.')+1:]
-	if meant := nearest(name, known); meant != "" {
-		return field.Forbidden(at, fmt.Sprintf("unknown field: did you mean %s? It would be dropped, and what it says would not hold", meant))
+	if meant := strictjson.Near(name, known); len(meant) > 0 {
+		return field.Forbidden(at, fmt.Sprintf("unknown field: did you mean %s? It would be dropped, and what it says would not hold", meant[0]))
 	}
 	return field.Forbidden(at, "unknown field: remove it or correct its name; it would be dropped, and what it says would not hold")
 }

@@ -6,25 +6,6 @@ import (
 	"testing"
 )
 
-func TestNearest(t *testing.T) {
-	known := []string{"requiredScopes", "rules", "class", "confirmMessage", "paths"}
-	tests := map[string]struct{ name, want string }{
-		"one letter is missing":           {"requiredScope", "requiredScopes"},
-		"case and separators are no slip": {"Confirm_Message", "confirmMessage"},
-		"two letters changed places":      {"clsas", ""},
-		"one letter is missing at an end": {"clas", "class"},
-		"nothing is near":                 {"permissions", ""},
-		"a name too long to be looked at": {strings.Repeat("requiredScopes", 8), ""},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := nearest(tt.name, known); got != tt.want {
-				t.Errorf("nearest(%q) = %q, want %q", tt.name, got, tt.want)
-			}
-		})
-	}
-}
-
 // Whatever stands where an object or a list belongs is an error and no panic, at every level.
 func TestValuesOfTheWrongTypeAreRefused(t *testing.T) {
 	all, err := All()
