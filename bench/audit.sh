@@ -12,34 +12,11 @@ DURATION=${DURATION:-3}
 CONNECTIONS=${CONNECTIONS:-256}
 OUT=${OUT:-bench/audit.md}
 
-state=$PWD/.cache/bench
-mkdir -p "$state"
-work=$(mktemp -d "$state/audit.XXXXXX")
-pids=()
-cleanup() {
-  local pid
-  for pid in "${pids[@]:-}"; do
-    [[ -n $pid ]] || continue
-    kill "$pid" 2>/dev/null || true
-    wait "$pid" 2>/dev/null || true
-  done
-  rm -rf "$work"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
-
-say() { printf '== %s\n' "$*"; }
-die() { printf 'bench: %s\n' "$*" >&2; exit 1; }
+# shellcheck source=bench/lib.sh
+source bench/lib.sh
+new_work audit
 
 command -v wrk >/dev/null || die "wrk is missing: make bench installs it"
-
-free_port() {
-  local port
-  while :; do
-    port=$((20000 + RANDOM % 20000))
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-  done
-}
 
 token=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
 (umask 077 && printf '%s,system:serviceaccount:bench:agent,1,system:serviceaccounts\n' "$token" >"$work/tokens.csv")

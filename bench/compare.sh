@@ -15,27 +15,9 @@ GATE_PATH=/v1alpha1/review
 OPA_PATH=/v1/data/gatewright/review/decision
 CALLER=system:serviceaccount:bench:agent
 
-# The audit log has to be on a disk: on a file system in memory a flush costs nothing, and the comparison would be false.
-state=$PWD/.cache/bench
-mkdir -p "$state"
-work=$(mktemp -d "$state/run.XXXXXX")
-pids=()
-
-stop_servers() {
-  local pid
-  for pid in "${pids[@]:-}"; do
-    [[ -n $pid ]] || continue
-    kill "$pid" 2>/dev/null || true
-    wait "$pid" 2>/dev/null || true # it ends by the signal, which is no success
-  done
-  pids=()
-  rm -rf "$work"
-}
-trap stop_servers EXIT
-trap 'exit 130' INT TERM
-
-say() { printf '== %s\n' "$*"; }
-die() { printf 'bench: %s\n' "$*" >&2; exit 1; }
+# shellcheck source=bench/lib.sh
+source bench/lib.sh
+new_work run
 
 need_wrk() {
   command -v wrk >/dev/null && return
@@ -43,14 +25,6 @@ need_wrk() {
   apt-get install -y --no-install-recommends wrk >/dev/null 2>&1 ||
     { apt-get update >/dev/null && apt-get install -y --no-install-recommends wrk >/dev/null; } ||
     die "wrk is missing and could not be installed: install it by hand"
-}
-
-free_port() {
-  local port
-  while :; do
-    port=$((20000 + RANDOM % 20000))
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
-  done
 }
 
 start_opa() {

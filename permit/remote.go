@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/keycache"
+	"gatewright.dev/gatewright/internal/loopback"
 )
 
 const (
@@ -54,21 +55,13 @@ func NewRemoteKeys(o RemoteOptions) (*RemoteKeys, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New("address of the keys is no URL of a host without user and fragment")
 	}
-	plain := u.Scheme == "http" && isLoopback(u.Hostname())
+	plain := u.Scheme == "http" && loopback.IsHost(u.Hostname())
 	if u.Scheme != "https" && !plain {
 		return nil, errors.New("address of the keys has to be https, or http on loopback")
 	}
 	r := &RemoteKeys{url: u.String(), client: newClient(o.TLS, plain)}
 	r.cache = keycache.New(keycache.Options[StaticKeys]{Fetch: r.fetch, Every: fetchEvery, Fresh: freshFor, Stale: staleAfter, Clock: orSystem(o.Clock)})
 	return r, nil
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // newClient keeps no connection, since it is used about once a minute, and follows no redirect: the keys are where the
@@ -78,7 +71,7 @@ func newClient(c *tls.Config, plain bool) *http.Client {
 	if plain {
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			host, _, err := net.SplitHostPort(address)
-			if err != nil || !isLoopback(host) {
+			if err != nil || !loopback.IsHost(host) {
 				return errors.New("plain http is for loopback only")
 			}
 			return nil

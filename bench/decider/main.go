@@ -57,13 +57,9 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	defer peer.stop()
-	var t table
-	for _, k := range kinds {
-		a, b, err := inTurns(ctx, o, ours, peer, k)
-		if err != nil {
-			return err
-		}
-		t.rows = append(t.rows, row{k, a, b})
+	t, err := inTurns(ctx, o, ours, peer)
+	if err != nil {
+		return err
 	}
 	for range o.starts {
 		ours.stop()
@@ -87,32 +83,50 @@ func run(ctx context.Context, o *options) (err error) {
 	return nil
 }
 
-// inTurns asks both servers the same things, now one first and now the other. The first round of each is not counted.
-func inTurns(ctx context.Context, o *options, ours, peer *server, k kind) (a, b []sample, err error) {
+// inTurns asks both servers the same things, one kind after another, now one server first and now the other. The machine is
+// not equally fast all the time, and so the kinds take turns too. The first round is not counted.
+func inTurns(ctx context.Context, o *options, ours, peer *server) (t table, err error) {
+	t.rows = make([]row, len(kinds))
 	for round := range o.rounds + 1 {
-		request := body(k.state, k.questions, serial())
-		var got [2]sample
-		order := []*server{ours, peer}
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, s := range order {
-			sample, err := s.ask(ctx, request)
+		for i, k := range kinds {
+			if k.again {
+				if _, _, err := both(ctx, ours, peer, k, round); err != nil {
+					return t, err
+				}
+			}
+			a, b, err := both(ctx, ours, peer, k, round)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", s.name, err)
+				return t, err
 			}
-			if s == ours {
-				got[0] = sample
-			} else {
-				got[1] = sample
+			t.rows[i].kind = k
+			if round > 0 {
+				t.rows[i].ours, t.rows[i].peer = append(t.rows[i].ours, a), append(t.rows[i].peer, b)
 			}
 		}
-		if got[0].tokens != got[1].tokens {
-			return nil, nil, fmt.Errorf("%s: the servers do not read the same prompt: %d and %d tokens", k.name, got[0].tokens, got[1].tokens)
+	}
+	return t, nil
+}
+
+// both asks the same of both servers.
+func both(ctx context.Context, ours, peer *server, k kind, round int) (a, b sample, err error) {
+	request := body(k.state, k.questions, serial())
+	order := []*server{ours, peer}
+	if round%2 == 1 {
+		slices.Reverse(order)
+	}
+	for _, s := range order {
+		got, err := s.ask(ctx, request)
+		if err != nil {
+			return a, b, fmt.Errorf("%s: %w", s.name, err)
 		}
-		if round > 0 {
-			a, b = append(a, got[0]), append(b, got[1])
+		if s == ours {
+			a = got
+		} else {
+			b = got
 		}
+	}
+	if a.tokens != b.tokens {
+		return a, b, fmt.Errorf("%s: the servers do not read the same prompt: %d and %d tokens", k.name, a.tokens, b.tokens)
 	}
 	return a, b, nil
 }

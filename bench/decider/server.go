@@ -26,8 +26,8 @@ type server struct {
 
 // sample is one request.
 type sample struct {
-	wall, cpu time.Duration
-	tokens    int
+	wall, cpu      time.Duration
+	tokens, reused int
 }
 
 func startOurs(ctx context.Context, o *options) (*server, error) {
@@ -134,13 +134,14 @@ func (s *server) ask(ctx context.Context, body []byte) (sample, error) {
 	var reply struct {
 		Answers map[string]json.RawMessage `json:"answers"`
 		Usage   struct {
-			Input int `json:"input_tokens"`
+			Input  int `json:"input_tokens"`
+			Reused int `json:"reused_tokens"`
 		} `json:"usage"`
 	}
 	if err := json.Unmarshal(text, &reply); err != nil || answer.StatusCode != http.StatusOK || len(reply.Answers) == 0 {
 		return sample{}, fmt.Errorf("HTTP %d: %s", answer.StatusCode, text)
 	}
-	return sample{wall: wall, cpu: s.cpu() - before, tokens: reply.Usage.Input}, nil
+	return sample{wall: wall, cpu: s.cpu() - before, tokens: reply.Usage.Input, reused: reply.Usage.Reused}, nil
 }
 
 // cpu is what the threads of the server have computed so far.

@@ -131,6 +131,7 @@ export class Gate {
       tokenFile: options.tokenFile || env.GATEWRIGHT_TOKEN_FILE || "",
       caFile: options.caFile || env.GATEWRIGHT_CA_FILE || "",
       timeout: options.timeoutMilliseconds ?? DEFAULT_TIMEOUT,
+      isNode: typeof globalThis.process?.versions?.node === "string",
     };
   }
 
@@ -192,7 +193,7 @@ export class Gate {
     const token = await this.#token();
     if (token !== undefined) headers.Authorization = `Bearer ${token}`;
     const ca = this.#options.caFile ? await readFile(this.#options.caFile, "CA file") : undefined;
-    const once = () => (ca === undefined ? viaFetch(url, headers, body, clock) : viaNode(url, plain, headers, body, ca, clock));
+    const once = () => (this.#options.isNode ? viaNode(url, plain, headers, body, ca, clock) : viaFetch(url, headers, body, clock));
     try {
       return await once();
     } catch (fault) {
@@ -293,11 +294,14 @@ async function viaFetch(url, headers, body, { signal }) {
   return { status: reply.status, bytes: await collect(reply.status, reply.body ?? []) };
 }
 
-/** Node's fetch takes no CA, so with a CA file its own client is used. */
+/**
+ * Node's fetch takes no CA, and goes where the environment's proxy or a dispatcher of another library sends it: the word of
+ * either would be the gate's. So in Node its own client is used, without an agent that others have set.
+ */
 async function viaNode(url, plain, headers, body, ca, { signal }) {
   const { request } = await import(plain ? "node:http" : "node:https");
   return new Promise((resolve, reject) => {
-    const options = { method: "POST", headers, signal, agent: false, ...(plain ? {} : { ca }) };
+    const options = { method: "POST", headers, signal, agent: false, ...(plain || ca === undefined ? {} : { ca }) };
     const sent = request(url, options, (reply) => {
       collect(reply.statusCode, reply).then((bytes) => resolve({ status: reply.statusCode, bytes }), reject);
     });

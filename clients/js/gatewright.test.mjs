@@ -26,14 +26,26 @@ test("the contract is whole", () => {
   assert.deepEqual(contract.rows.flatMap((row) => Object.keys(row).filter((key) => !FIELDS.has(key))), []);
 });
 
-// With a CA file the client uses Node's own client in place of fetch; both have to keep the contract.
-for (const [way, options] of [["fetch", {}], ["Node's client", { caFile: certificate.file }]]) {
+/** A gate made as in a browser, which has no process. */
+function inBrowser(options) {
+  const { process } = globalThis;
+  globalThis.process = undefined;
+  try {
+    return new Gate(options);
+  } finally {
+    globalThis.process = process;
+  }
+}
+
+// In Node the client uses Node's own client, and fetch elsewhere; both have to keep the contract.
+const WAYS = [["fetch", inBrowser], ["Node's client", (options) => new Gate(options)]];
+for (const [way, make] of WAYS) {
   describe(`contract over ${way}`, { concurrency: 8 }, () => {
     for (const row of contract.rows) {
       test(row.name, async (t) => {
         const fake = await serve(t, row);
         const timeoutMilliseconds = row.timeout ?? 10_000;
-        const gate = new Gate({ url: fake.url, timeoutMilliseconds, ...options });
+        const gate = make({ url: fake.url, timeoutMilliseconds });
         let ran = false;
         const tool = (args, decision) => {
           ran = decision.allowed;
@@ -217,6 +229,28 @@ test("the token file is read for each call", async (t) => {
   assert.deepEqual(fake.asked.map(({ headers }) => headers.authorization), ["Bearer first", "Bearer second"]);
 });
 
+// Node's fetch goes where a dispatcher of another library, or the environment's proxy, sends it, with the token.
+test("no dispatcher stands between the client and the gate", async (t) => {
+  const key = Symbol.for("undici.globalDispatcher.1");
+  const before = globalThis[key];
+  const seen = [];
+  t.after(() => (globalThis[key] = before));
+  globalThis[key] = {
+    dispatch: (options, handler) => {
+      seen.push(options.headers);
+      handler.onError(new Error("went astray"));
+      return true;
+    },
+  };
+  const fake = await serve(t, ALLOW);
+  for (const options of [{}, { caFile: certificate.file }]) {
+    const d = await new Gate({ url: fake.url, token: "secret", ...options }).review("t", {});
+    assert.equal(d.allowed, true);
+  }
+  assert.deepEqual(seen, []);
+  assert.equal(fake.asked.length, 2);
+});
+
 test("only the given authority is trusted", async (t) => {
   const fake = await serve(t, ALLOW, { certificate });
   const ask = (options) => new Gate({ url: fake.url, ...options }).review("t", {});
@@ -237,10 +271,10 @@ async function refusing() {
   return port;
 }
 
-for (const [way, options] of [["fetch", {}], ["Node's client", { caFile: certificate.file }]]) {
+for (const [way, make] of WAYS) {
   test(`a connection that stays refused blocks after a second try over ${way}`, async () => {
     const start = performance.now();
-    const d = await new Gate({ url: `http://127.0.0.1:${await refusing()}`, ...options }).review("t", {});
+    const d = await make({ url: `http://127.0.0.1:${await refusing()}` }).review("t", {});
     assert.deepEqual([d.allowed, d.reason, d.retryable], [false, "GateUnreachable", true]);
     assert.ok(performance.now() - start >= 99, "no pause before a second try");
   });
@@ -250,7 +284,7 @@ for (const [way, options] of [["fetch", {}], ["Node's client", { caFile: certifi
     // that does not retry is refused at all of them.
     for (let i = 0; i < 10; i++) {
       const port = await refusing();
-      const review = new Gate({ url: `http://127.0.0.1:${port}`, ...options }).review("t", {});
+      const review = make({ url: `http://127.0.0.1:${port}` }).review("t", {});
       await new Promise((resolve) => setTimeout(resolve, 25));
       const fake = await serve(t, ALLOW, { port });
       if ((await review).allowed) return assert.equal(fake.asked.length, 1);

@@ -14,6 +14,7 @@ import (
 
 	"gatewright.dev/gatewright/internal/cluster"
 	"gatewright.dev/gatewright/internal/console"
+	"gatewright.dev/gatewright/internal/loopback"
 	"gatewright.dev/gatewright/internal/names"
 )
 
@@ -76,11 +77,7 @@ func (c *config) isOwnName(host string) bool {
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
 	service := names.GateService + "." + c.namespace + ".svc"
-	if name == "localhost" || name == service || name == service+".cluster.local" || slices.Contains(c.consoleHosts, name) {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
+	return loopback.IsHost(name) || name == service || name == service+".cluster.local" || slices.Contains(c.consoleHosts, name)
 }
 
 func (c *config) isOwnOrigin(origin string) bool {

@@ -39,22 +39,10 @@ func newAuditMissed() *cobra.Command {
 	}
 	o.bind(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		r, err := o.open(c)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		all, err := o.missed(c.Context(), r, args[0])
-		if err != nil {
-			return err
-		}
-		if err := o.query.output.print(c.OutOrStdout(), all, func(w io.Writer) error { return printMissed(w, all) }); err != nil {
-			return err
-		}
-		if len(all) > 0 {
-			return exit{exitNotAllow, ""}
-		}
-		return nil
+		return o.run(c, func(r *serve.Replayer) (seen, error) {
+			all, err := o.missed(c.Context(), r, args[0])
+			return seen{all, len(all), func(w io.Writer) error { return printMissed(w, all) }}, err
+		})
 	}
 	return c
 }

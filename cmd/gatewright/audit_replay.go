@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"text/tabwriter"
@@ -26,6 +25,7 @@ type replayOptions struct {
 	query                   auditQuery
 	manifests, kept, secret string
 	recorded                bool
+	llama                   serve.LlamaConfig
 }
 
 func (o *replayOptions) bind(c *cobra.Command) {
@@ -34,6 +34,7 @@ func (o *replayOptions) bind(c *cobra.Command) {
 	f.StringVar(&o.kept, "capture-dir", "", "folder that serve keeps calls in (required)")
 	f.StringVar(&o.secret, "capture-key", "", "file with the private key, for calls that are kept encrypted")
 	f.BoolVar(&o.recorded, "recorded-answers", false, "go by what deciders said at the time, and ask none")
+	addLlama(c, &o.llama)
 	f.StringVar(&o.query.since, "since", "", "from then on: a time as in RFC 3339, or how long ago, as in 168h")
 	f.StringVar(&o.query.until, "until", "", "before then, in the same form")
 	f.StringVar(&o.query.filter.ID, "id", "", "id of one decision, or uid of its request")
@@ -53,8 +54,41 @@ func (o *replayOptions) open(c *cobra.Command) (*serve.Replayer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--capture-dir: %w", err)
 	}
-	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return serve.NewReplayer(serve.ReplayOptions{Manifests: o.manifests, Kept: store, Recorded: o.recorded, Log: log})
+	return o.replayer(c.Context(), o.manifests, store, c.ErrOrStderr())
+}
+
+// seen is what a command has found in a log: how much, and how it is printed for people.
+type seen struct {
+	report any
+	found  int
+	print  func(io.Writer) error
+}
+
+// run lets a command look at recorded calls and prints what it has seen. The exit status says whether that is anything.
+func (o *replayOptions) run(c *cobra.Command, look func(*serve.Replayer) (seen, error)) error {
+	r, err := o.open(c)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	s, err := look(r)
+	if err != nil {
+		return err
+	}
+	if err := o.query.output.print(c.OutOrStdout(), s.report, s.print); err != nil {
+		return err
+	}
+	if s.found > 0 {
+		return exit{exitNotAllow, ""}
+	}
+	return nil
+}
+
+// replayer judges kept calls by the policies of a folder.
+func (o *replayOptions) replayer(ctx context.Context, folder string, kept *capture.Store, stderr io.Writer) (*serve.Replayer, error) {
+	return serve.NewReplayer(ctx, serve.ReplayOptions{
+		Manifests: folder, Kept: kept, Recorded: o.recorded, Llama: o.llama, Log: warnings(stderr),
+	})
 }
 
 // Change is a decision that would be another one now.
@@ -96,22 +130,13 @@ func newAuditReplay() *cobra.Command {
 	}
 	o.bind(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		r, err := o.open(c)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		report, err := o.replay(c.Context(), r, args[0])
-		if err != nil {
-			return err
-		}
-		if err := o.query.output.print(c.OutOrStdout(), report, func(w io.Writer) error { return printReplay(w, report) }); err != nil {
-			return err
-		}
-		if len(report.Changes) > 0 {
-			return exit{exitNotAllow, ""}
-		}
-		return nil
+		return o.run(c, func(r *serve.Replayer) (seen, error) {
+			report, err := o.replay(c.Context(), r, args[0])
+			if err != nil {
+				return seen{}, err
+			}
+			return seen{report, len(report.Changes), func(w io.Writer) error { return printReplay(w, report) }}, nil
+		})
 	}
 	return c
 }

@@ -167,6 +167,11 @@ func (o *calibrateOptions) ask(ctx context.Context, cases []*evaluation.Case, po
 		run.Gates = []evaluation.NamedGate{{Configuration: evaluation.AsServed, Gate: gate}}
 		return evaluation.Run(ctx, run)
 	}
+	processes, err := o.startProcesses(ctx, policies, o.stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer closing(&err, processes)
 	gate, err := o.startFor(ctx, cases, policies, evaluation.Stacked)
 	if err != nil {
 		return nil, err

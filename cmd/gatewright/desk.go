@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/loopback"
 	"gatewright.dev/gatewright/internal/serve"
 )
 
@@ -59,7 +59,7 @@ func (o *deskOptions) decide(ctx context.Context, w io.Writer, name string, v se
 
 // send sends one request with the approver's secret.
 func (o *deskOptions) send(ctx context.Context, method, path string, in, out any) error {
-	if u, err := url.Parse(o.url); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+	if u, err := url.Parse(o.url); err != nil || u.Scheme != "https" && !loopback.IsHost(u.Hostname()) {
 		return exit{exitUsage, "--url " + cell(o.url) + " is neither https nor on this machine: the approver's secret would go over the network in plain text"}
 	}
 	secret, err := readSecret(o.secret)
@@ -101,11 +101,6 @@ func readSecret(path string) (string, error) {
 		return "", exit{exitUsage, path + " holds the digest of a secret, which opens nothing: name a file with the secret itself"}
 	}
 	return secret, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // maxApprovals bounds a list of approvals: 1,000 of 32 KiB each.

@@ -109,7 +109,7 @@ func (o *diffOptions) compare(c *cobra.Command, files []string) (*evaluation.Dif
 	}
 	var sides [2]evaluation.RunSide
 	for i, folder := range []string{o.left, o.right} {
-		results, err := o.judge(c.Context(), folder, cases, evaluation.NewProgress(c.ErrOrStderr(), clock.RealClock{}))
+		results, err := o.judge(c.Context(), folder, cases, c.ErrOrStderr())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", folder, err)
 		}
@@ -119,16 +119,22 @@ func (o *diffOptions) compare(c *cobra.Command, files []string) (*evaluation.Dif
 }
 
 // judge runs the cases by the policies of a folder as they are written.
-func (o *diffOptions) judge(ctx context.Context, folder string, cases []*evaluation.Case, p *evaluation.Progress) (_ []evaluation.Result, err error) {
+func (o *diffOptions) judge(ctx context.Context, folder string, cases []*evaluation.Case, stderr io.Writer) (_ []evaluation.Result, err error) {
 	policies, err := local.LoadPolicies(folder)
 	if err != nil {
 		return nil, err
 	}
+	processes, err := o.startProcesses(ctx, policies, stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer closing(&err, processes)
 	gate, err := o.startFor(ctx, cases, policies, evaluation.Stacked)
 	if err != nil {
 		return nil, err
 	}
 	defer closing(&err, gate)
+	p := evaluation.NewProgress(stderr, clock.RealClock{})
 	return evaluation.Run(ctx, evaluation.RunOptions{
 		Cases: cases, Gates: []evaluation.NamedGate{{Configuration: evaluation.Stacked, Gate: gate}}, Concurrency: o.concurrency, Progress: p.Update,
 	})

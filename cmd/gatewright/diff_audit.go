@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/audit"
@@ -33,11 +32,11 @@ func (o *diffOptions) compareRecords(ctx context.Context, stderr io.Writer) (_ *
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.records.llama = o.llama
 	var sides [2]recordSide
 	refused := map[string]string{} // why, by decision
 	for i, folder := range []string{o.left, o.right} {
-		r, err := serve.NewReplayer(serve.ReplayOptions{Manifests: folder, Kept: store, Recorded: o.records.recorded, Log: log})
+		r, err := o.records.replayer(ctx, folder, store, stderr)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", folder, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/evaluation"
 	"gatewright.dev/gatewright/internal/evaluation/local"
+	"gatewright.dev/gatewright/internal/serve"
 )
 
 // gateOptions say by which gates cases are judged.
@@ -25,12 +26,15 @@ type gateOptions struct {
 	concurrency int
 	timeout     time.Duration
 	where       map[string]string
+	llama       serve.LlamaConfig
+	processes   *serve.Processes
 }
 
 func (o *gateOptions) bind(c *cobra.Command) {
 	c.Flags().StringVar(&o.caller, "caller", "default/default", "service account that the cases count for, as NAMESPACE/NAME")
 	c.Flags().IntVar(&o.concurrency, "concurrency", 1, "calls in flight; latency is measured best with 1")
 	c.Flags().DurationVar(&o.timeout, "timeout", 20*time.Second, "how long to wait for each answer; over it the case has none")
+	addLlama(c, &o.llama)
 	c.Flags().StringToStringVar(&o.where, "where", nil, "only cases with these values, such as half=B,class=write; fields are source, family, kind, half, class, label")
 }
 
@@ -209,7 +213,11 @@ func (o *evalOptions) measure(ctx context.Context) (_ []evaluation.Result, err e
 	if o.policiesDigest, err = local.Digest(policies); err != nil {
 		return nil, err
 	}
-	var started closers
+	processes, err := o.startProcesses(ctx, policies, o.stderr)
+	if err != nil {
+		return nil, err
+	}
+	started := closers{processes}
 	defer closing(&err, &started)
 	var gates []evaluation.NamedGate
 	for _, name := range o.configurations {
@@ -229,7 +237,7 @@ type closers []io.Closer
 // Close implements io.Closer.
 func (c *closers) Close() error {
 	var errs []error
-	for _, one := range *c {
+	for _, one := range slices.Backward(*c) { // the latest first, for it may use those before it
 		errs = append(errs, one.Close())
 	}
 	return errors.Join(errs...)
@@ -259,7 +267,7 @@ func (o *gateOptions) local(cases []*evaluation.Case, policies evaluation.Polici
 		return local.Options{}, exit{exitUsage, fmt.Sprintf("--caller %q is no NAMESPACE/NAME of a service account", o.caller)}
 	}
 	return local.Options{
-		Policies: policies, Configuration: c, Namespace: namespace, Caller: name, Cases: cases, Timeout: o.timeout, Version: version,
+		Policies: policies, Configuration: c, Namespace: namespace, Caller: name, Cases: cases, Timeout: o.timeout, Version: version, Processes: o.processes,
 	}, nil
 }
 

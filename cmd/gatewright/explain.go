@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -15,8 +14,9 @@ import (
 
 func newExplain() *cobra.Command {
 	var (
-		file, manifests, caller string
-		output                  format
+		file    string
+		options serve.ExplainOptions
+		output  format
 	)
 	c := &cobra.Command{
 		Use:   "explain --manifests DIR -f call.json",
@@ -27,8 +27,9 @@ func newExplain() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "file with a ToolCallReview, - for standard input (required)")
-	c.Flags().StringVar(&manifests, "manifests", "config/samples", "folder with the policies")
-	c.Flags().StringVar(&caller, "caller", "default/default", "service account that asks, as NAMESPACE/NAME")
+	c.Flags().StringVar(&options.Manifests, "manifests", "config/samples", "folder with the policies")
+	c.Flags().StringVar(&options.Caller, "caller", "default/default", "service account that asks, as NAMESPACE/NAME")
+	addLlama(c, &options.Llama)
 	addOutput(c, &output)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if file == "" {
@@ -42,8 +43,8 @@ func newExplain() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-		explained, err := serve.Explain(c.Context(), manifests, caller, body, log)
+		options.Log = warnings(c.ErrOrStderr())
+		explained, err := serve.Explain(c.Context(), options, body)
 		if err != nil {
 			return err
 		}

@@ -177,6 +177,11 @@ func (o *suggestOptions) judge(ctx context.Context, file string, policies evalua
 }
 
 func (o *suggestOptions) runCases(ctx context.Context, cases []*evaluation.Case, policies evaluation.Policies, records string, log *learn.Log) (err error) {
+	processes, err := o.startProcesses(ctx, policies, o.stderr)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, processes)
 	options, err := o.local(cases, policies, evaluation.Stacked)
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"gatewright.dev/gatewright/hack/samples"
 )
 
 const (
@@ -101,7 +103,7 @@ func writeOverlaid(folder string) error {
 	if err := yaml.UnmarshalStrict(data, &patch); err != nil {
 		return fmt.Errorf("patch.yaml: %w", err)
 	}
-	files, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
+	files, err := samples.Files()
 	if err != nil {
 		return err
 	}

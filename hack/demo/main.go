@@ -14,10 +14,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"gatewright.dev/gatewright/hack/samples"
 )
 
 const (
-	samples     = "config/samples"
 	calls       = "testdata/calls"
 	publicCases = "testdata/evalsets/public.jsonl"
 	binary      = "bin/gatewright"
@@ -163,5 +164,5 @@ Send a call of your own:
   %s serve --manifests %s --caller agents/assistant &
   %s check   -f %s/NAME.json
   %s explain -f %s/NAME.json --manifests %s --caller agents/assistant     (every step, without a gate)
-`, g.audit, binary, samples, binary, calls, binary, calls, samples)
+`, g.audit, binary, samples.Folder, binary, calls, binary, calls, samples.Folder)
 }

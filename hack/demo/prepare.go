@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
-	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/hack/samples"
 	"gatewright.dev/gatewright/internal/evaluation"
-	"gatewright.dev/gatewright/internal/inference"
 )
 
 // entry is one sample call with what is expected of it.
@@ -85,24 +84,7 @@ func prepare(work string, index []entry, cases []*evaluation.Case) (map[string]s
 	if err := os.MkdirAll(manifests, 0o750); err != nil {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(manifests, filepath.Base(file)), data, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	public, err := publicPolicy(cases)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(manifests, "public-cases.yaml"), public, 0o600); err != nil {
+	if err := samples.Copy(manifests, publicCaller.Namespace, cases); err != nil {
 		return nil, err
 	}
 	return writeTokens(filepath.Join(work, "tokens.csv"), index)
@@ -123,24 +105,4 @@ func writeTokens(path string, index []entry) (map[string]string, error) {
 		fmt.Fprintf(&file, "%s,system:serviceaccount:%s,%s\n", tokens[who], strings.ReplaceAll(who, "/", ":"), who)
 	}
 	return tokens, os.WriteFile(path, file.Bytes(), 0o600)
-}
-
-// publicPolicy lists the tools of the cases, and lets args_grounded alone decide, so that the table shows what that one
-// question is worth.
-func publicPolicy(cases []*evaluation.Case) ([]byte, error) {
-	decider := v1alpha1.DeciderReference{Name: "embedded", Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
-	policies, err := evaluation.PolicyForCases(cases, evaluation.Grounded(decider), publicCaller.Namespace, "public-cases")
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	for _, p := range policies {
-		document, err := yaml.Marshal(map[string]any{"apiVersion": p.APIVersion, "kind": p.Kind, "metadata": p.ObjectMeta, "spec": p.Spec})
-		if err != nil {
-			return nil, err
-		}
-		out.WriteString("---\n")
-		out.Write(document)
-	}
-	return out.Bytes(), nil
 }

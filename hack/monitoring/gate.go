@@ -16,15 +16,11 @@ import (
 	"syscall"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
-	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/hack/samples"
 	"gatewright.dev/gatewright/internal/evaluation"
-	"gatewright.dev/gatewright/internal/inference"
 )
 
 const (
-	samples     = "config/samples"
 	calls       = "testdata/calls"
 	publicCases = "testdata/evalsets/public.jsonl"
 )
@@ -130,28 +126,11 @@ func prepare(work string) (*traffic, error) {
 	if err := os.MkdirAll(manifests, 0o750); err != nil {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(manifests, filepath.Base(file)), data, 0o600); err != nil {
-			return nil, err
-		}
-	}
 	cases, _, err := evaluation.LoadCases(publicCases)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := publicPolicy(cases)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(manifests, "public-cases.yaml"), policy, 0o600); err != nil {
+	if err := samples.Copy(manifests, publicNamespace, cases); err != nil {
 		return nil, err
 	}
 	t, err := newTraffic(filepath.Join(calls, "index.yaml"), cases)
@@ -159,25 +138,6 @@ func prepare(work string) (*traffic, error) {
 		return nil, err
 	}
 	return t, t.writeTokens(filepath.Join(work, "tokens.csv"))
-}
-
-// publicPolicy lists the tools of the cases, and lets the embedded decider's args_grounded decide.
-func publicPolicy(cases []*evaluation.Case) ([]byte, error) {
-	decider := v1alpha1.DeciderReference{Name: "embedded", Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
-	policies, err := evaluation.PolicyForCases(cases, evaluation.Grounded(decider), publicNamespace, "public-cases")
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	for _, p := range policies {
-		document, err := yaml.Marshal(map[string]any{"apiVersion": p.APIVersion, "kind": p.Kind, "metadata": p.ObjectMeta, "spec": p.Spec})
-		if err != nil {
-			return nil, err
-		}
-		out.WriteString("---\n")
-		out.Write(document)
-	}
-	return out.Bytes(), nil
 }
 
 // writeTokens gives every caller a token and writes those that the gate knows.

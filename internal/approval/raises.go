@@ -44,7 +44,9 @@ func (s *store) Raised(ctx context.Context, caller string, since time.Time) (out
 }
 
 // KeepRaise implements Ledger. There is nothing to do: all are kept.
-func (s *store) KeepRaise(ctx context.Context, _ string, _ Raise, _ time.Time) error { return ctx.Err() }
+func (s *store) KeepRaise(ctx context.Context, _ string, _ Raise, _ time.Time) error {
+	return ctx.Err()
+}
 
 // noteRaise remembers for RaisesKept what a caller has caused.
 func (b *book) noteRaise(caller string, r Raise) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"gatewright.dev/gatewright/internal/loopback"
 )
 
 // Exit codes of gate and manager. The decider has more.
@@ -35,8 +37,7 @@ func ParseFlags(f *flag.FlagSet, args []string, about string, stderr io.Writer) 
 // IsLoopback says whether only this machine reaches an address, host and port.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return err == nil && loopback.IsHost(host)
 }
 
 // Report says why the binary of that name ends, and returns the exit code.

@@ -111,6 +111,17 @@ type decisionsPage struct {
 	Offers    offers
 }
 
+// mayReadNow takes a place among those who read the record. Where there is none it says so.
+func (h *Handler) mayReadNow(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
+	select {
+	case h.reading <- struct{}{}:
+		return func() { <-h.reading }, true
+	default:
+		h.fail(w, r, http.StatusServiceUnavailable, "Others are reading the record just now. Try again in a moment.")
+		return nil, false
+	}
+}
+
 // offers are values of the entries that were looked at, for the fields of the filter.
 type offers struct{ Tools, Callers, Reasons, Classes []string }
 
@@ -121,13 +132,11 @@ func (h *Handler) decisions(w http.ResponseWriter, r *http.Request) {
 	f := readFilter(r.URL.Query())
 	page := decisionsPage{Filter: f, Outcomes: []string{string(review.Allow), string(review.Clarify), string(review.Confirm), string(review.Block)}}
 	if f.Problem == "" {
-		select {
-		case h.reading <- struct{}{}:
-			defer func() { <-h.reading }()
-		default:
-			h.fail(w, r, http.StatusServiceUnavailable, "Others are reading the record just now. Try again in a moment.")
+		done, ok := h.mayReadNow(w, r)
+		if !ok {
 			return
 		}
+		defer done()
 		if err := h.look(r.Context(), &page); err != nil {
 			h.unreadable(w, r, "the decision record", err)
 			return
@@ -217,13 +226,11 @@ func (h *Handler) decision(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, http.StatusNotFound, "That is no id of a decision.")
 		return
 	}
-	select {
-	case h.reading <- struct{}{}:
-		defer func() { <-h.reading }()
-	default:
-		h.fail(w, r, http.StatusServiceUnavailable, "Others are reading the record just now. Try again in a moment.")
+	done, ok := h.mayReadNow(w, r)
+	if !ok {
 		return
 	}
+	defer done()
 	e, ok, err := h.Records.Find(r.Context(), id)
 	switch {
 	case err != nil:

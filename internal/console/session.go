@@ -6,12 +6,13 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"gatewright.dev/gatewright/internal/loopback"
 )
 
 const (
@@ -144,16 +145,10 @@ func isSame(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []b
 func cookie(r *http.Request, name, value string, lasts time.Duration) *http.Cookie {
 	c := &http.Cookie{ //nolint:gosec // Secure is left out on loopback alone, where browsers would not send it without TLS
 		Name: name, Value: value, Path: Path, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || !isLoopback(r.Host), MaxAge: int(lasts / time.Second),
+		Secure: r.TLS != nil || !loopback.IsHost(hostName(r.Host)), MaxAge: int(lasts / time.Second),
 	}
 	if value == "" {
 		c.MaxAge = -1
 	}
 	return c
-}
-
-func isLoopback(host string) bool {
-	name := hostName(host)
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
 }

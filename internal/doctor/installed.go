@@ -139,23 +139,17 @@ func ownAdmission(namespace string) (policies []admissionregistrationv1.Validati
 
 // webhooks compares what the API server asks with what it should, but for the authority, which is written by others.
 func (d *diagnosis) webhooks() {
-	const remedy = "apply config/webhook of the version that runs"
 	if !d.blind(seesValidating) {
 		want := webhook.Validating(d.Namespace)
 		object := "ValidatingWebhookConfiguration/" + want.Name
 		at := slices.IndexFunc(d.Validating, func(c admissionregistrationv1.ValidatingWebhookConfiguration) bool { return c.Name == want.Name })
 		if at < 0 {
-			d.add(Warning, CheckWebhooks, object, "is missing: policies are not compiled when they are written, and agents may write cluster-wide kinds if their role lets them", remedy)
+			d.add(Warning, CheckWebhooks, object, "is missing: policies are not compiled when they are written, and agents may write cluster-wide kinds if their role lets them", reapplyWebhooks)
 		} else {
-			have := d.Validating[at].DeepCopy()
-			var empty []string
-			for i := range have.Webhooks {
-				empty = appendEmpty(empty, have.Webhooks[i].Name, &have.Webhooks[i].ClientConfig)
-			}
-			d.authority(object, empty, "nobody can write a policy")
-			if !equality.Semantic.DeepEqual(have.Webhooks, want.Webhooks) {
-				d.add(Warning, CheckWebhooks, object, "asks something else than this version wants", remedy)
-			}
+			have := d.Validating[at].DeepCopy().Webhooks
+			asked(d, object, "nobody can write a policy", have, want.Webhooks, func(i int) (string, *admissionregistrationv1.WebhookClientConfig) {
+				return have[i].Name, &have[i].ClientConfig
+			})
 		}
 	}
 	if d.blind(seesMutating) {
@@ -168,14 +162,25 @@ func (d *diagnosis) webhooks() {
 		d.add(Info, CheckWebhooks, object, "is missing: no pod is injected", "apply config/webhook, or write URL, authority and token into the agents by hand")
 		return
 	}
-	have := d.Mutating[at].DeepCopy()
+	have := d.Mutating[at].DeepCopy().Webhooks
+	asked(d, object, "no pod is injected", have, want.Webhooks, func(i int) (string, *admissionregistrationv1.WebhookClientConfig) {
+		return have[i].Name, &have[i].ClientConfig
+	})
+}
+
+const reapplyWebhooks = "apply config/webhook of the version that runs"
+
+// asked compares webhooks that are there with those that should be. The i-th is known by what at gives; effect is what happens
+// when the API server cannot ask.
+func asked[T any](d *diagnosis, object, effect string, have, want []T, at func(i int) (string, *admissionregistrationv1.WebhookClientConfig)) {
 	var empty []string
-	for i := range have.Webhooks {
-		empty = appendEmpty(empty, have.Webhooks[i].Name, &have.Webhooks[i].ClientConfig)
+	for i := range have {
+		name, config := at(i)
+		empty = appendEmpty(empty, name, config)
 	}
-	d.authority(object, empty, "no pod is injected")
-	if !equality.Semantic.DeepEqual(have.Webhooks, want.Webhooks) {
-		d.add(Warning, CheckWebhooks, object, "asks something else than this version wants", remedy)
+	d.authority(object, empty, effect)
+	if !equality.Semantic.DeepEqual(have, want) {
+		d.add(Warning, CheckWebhooks, object, "asks something else than this version wants", reapplyWebhooks)
 	}
 }
 

@@ -21,48 +21,42 @@ func (d *diagnosis) egress(p *corev1.Pod) []string {
 	if p.Spec.HostNetwork {
 		return []string{"everything: it is in its node's network, where NetworkPolicies do not hold"}
 	}
-	var open []string
-	isSelected := false
-	for i := range d.NetworkPolicies {
-		n := &d.NetworkPolicies[i]
-		if !applies(n, p, networkingv1.PolicyTypeEgress) {
-			continue
-		}
-		isSelected = true
+	return d.opens(p, networkingv1.PolicyTypeEgress, "everything: no NetworkPolicy limits its egress", func(n *networkingv1.NetworkPolicy) (who []string) {
 		for _, rule := range n.Spec.Egress {
-			if isNameService(rule.Ports) {
-				continue
-			}
-			for _, who := range d.peers(n.Namespace, rule.To, d.isWayOfCalls) {
-				open = append(open, who+" by NetworkPolicy "+n.Name)
+			if !isNameService(rule.Ports) {
+				who = append(who, d.peers(n.Namespace, rule.To, d.isWayOfCalls)...)
 			}
 		}
-	}
-	if !isSelected {
-		return []string{"everything: no NetworkPolicy limits its egress"}
-	}
-	slices.Sort(open)
-	return slices.Compact(open)
+		return who
+	})
 }
 
 // ingress says who reaches a decider beside the parts of the installation that ask it.
 func (d *diagnosis) ingress(p *corev1.Pod) []string {
+	return d.opens(p, networkingv1.PolicyTypeIngress, "everybody: no NetworkPolicy limits its ingress", func(n *networkingv1.NetworkPolicy) (who []string) {
+		for _, rule := range n.Spec.Ingress {
+			who = append(who, d.peers(n.Namespace, rule.From, d.mayAskDeciders)...)
+		}
+		return who
+	})
+}
+
+// opens says whom the policies that limit a pod in a direction let through, each with its name, and otherwise that none does.
+func (d *diagnosis) opens(p *corev1.Pod, direction networkingv1.PolicyType, otherwise string, lets func(*networkingv1.NetworkPolicy) []string) []string {
 	var open []string
 	isSelected := false
 	for i := range d.NetworkPolicies {
 		n := &d.NetworkPolicies[i]
-		if !applies(n, p, networkingv1.PolicyTypeIngress) {
+		if !applies(n, p, direction) {
 			continue
 		}
 		isSelected = true
-		for _, rule := range n.Spec.Ingress {
-			for _, who := range d.peers(n.Namespace, rule.From, d.mayAskDeciders) {
-				open = append(open, who+" by NetworkPolicy "+n.Name)
-			}
+		for _, who := range lets(n) {
+			open = append(open, who+" by NetworkPolicy "+n.Name)
 		}
 	}
 	if !isSelected {
-		return []string{"everybody: no NetworkPolicy limits its ingress"}
+		return []string{otherwise}
 	}
 	slices.Sort(open)
 	return slices.Compact(open)

@@ -11,7 +11,6 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/policy"
-	"gatewright.dev/gatewright/internal/questions"
 	"gatewright.dev/gatewright/internal/strictjson"
 )
 
@@ -134,24 +133,10 @@ func (in *input) build(now time.Time) {
 		Caller: in.caller, Tool: in.review.Tool.Name, Server: in.review.Tool.Server, Arguments: in.review.Arguments,
 		Facts: c.Facts, OnBehalfOf: c.OnBehalfOf, Session: c.Session, Language: c.Language, Attestation: c.Attestation, Now: now,
 	}
-	r := &in.request
 	for _, m := range c.Messages {
-		switch m.Role {
-		case review.RoleUser:
-			r.UserTurns = append(r.UserTurns, m.Content)
-		case review.RoleSystem:
-			r.System = append(r.System, m.Content)
-		case review.RoleTool:
-			r.ToolResults = append(r.ToolResults, m.Content)
-			r.Messages = append(r.Messages, questions.Message{Role: questions.RoleTool, Text: m.Content})
-		case review.RoleAssistant:
-			r.Assistant = append(r.Assistant, m.Content)
-			r.Messages = append(r.Messages, questions.Message{Role: questions.RoleAssistant, Text: m.Content})
-		}
+		in.request.Heard(m.Role, m.Content)
 	}
-	if c.UserRequest != "" && (len(r.UserTurns) == 0 || r.UserTurns[len(r.UserTurns)-1] != c.UserRequest) {
-		r.UserTurns = append(r.UserTurns, c.UserRequest)
-	}
+	in.request.Asked(c.UserRequest)
 }
 
 // words are what a decision goes by as the user's.

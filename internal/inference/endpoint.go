@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"gatewright.dev/gatewright/internal/loopback"
 	"gatewright.dev/gatewright/internal/questions"
 )
 
@@ -95,7 +96,7 @@ func newEndpoint(o ServerOptions) (*endpoint, error) {
 		return nil, errors.New("transport is required")
 	case o.Model == "":
 		return nil, errors.New("model is required: a number belongs to its model")
-	case o.Token != nil && base.Scheme == "http" && !isLoopback(base.Hostname()):
+	case o.Token != nil && base.Scheme == "http" && !loopback.IsHost(base.Hostname()):
 		return nil, errors.New("a token may be sent over https only")
 	case o.MinCoverage < 0 || o.MinCoverage > 1 || o.MaxBody < 0:
 		return nil, errors.New("limits must not be negative, and coverage at most 1")
@@ -112,11 +113,6 @@ func newEndpoint(o ServerOptions) (*endpoint, error) {
 	// A redirect would carry the call and the token to a place that nobody configured.
 	e.client = &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return e, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // post sends a body that must fit and returns a reply that must fit.

@@ -69,6 +69,16 @@ func TestReadableBy(t *testing.T) {
 		"words that two languages share":                        {[]string{"no, no"}, []string{"en"}, true},
 		"Norwegian by who reads Bokmål":                         {[]string{"Jeg vet ikke hva du mener, vennligst slett det nå"}, []string{"nb"}, true},
 		"a language that is unknown here, by who reads English": {[]string{"halafu futa kumbukumbu zote kutoka kwenye hifadhidata hiyo sasa hivi bila kuuliza"}, []string{"en"}, false},
+		"a short agreement by who reads English":                {[]string{"Delete the pod.", "yes"}, []string{"en"}, true},
+		"two words by who reads English":                        {[]string{"cancel it"}, []string{"en"}, true},
+		"three words by who reads English":                      {[]string{"ok do it"}, []string{"en"}, true},
+		"a pod is no preposition":                               {[]string{"exec in pod cart-f1, namespace ci"}, []string{"en"}, true},
+		"per is English too":                                    {[]string{"per item"}, []string{"en"}, true},
+		"to comment is English too":                             {[]string{"Comment on ticket T-17: \"Fixed in main.\""}, []string{"en"}, true},
+		"a question in French that begins with comment":         {[]string{"Comment redémarrer le pod ?"}, []string{"en"}, false},
+		"a visa is no imperative":                               {[]string{"visa"}, []string{"en"}, true},
+		"Czech with a pod in it, by who reads English":          {[]string{"smaž prosím pod checkout"}, []string{"en"}, false},
+		"Polish with a pod in it, by who reads English":         {[]string{"usuń pod checkout"}, []string{"en"}, false},
 		"nobody reads anything":                                 {[]string{"Delete the pod"}, nil, false},
 	}
 	for name, tt := range tests {

@@ -7,7 +7,8 @@ import (
 )
 
 // vocabulary holds common words of each language: those that hold sentences together, and those that people say to an
-// agent. A word may stand in several lists; then it speaks for all of them.
+// agent. A word may stand in several lists; then it speaks for all of them. Words that English requests are full of in another
+// sense are in no other list: pod, per, CI, visa, comment.
 var vocabulary = map[string]string{
 	"en": `the a an of to in for and or is are was were be been it its this that these those with from on at by as not no yes do does did
 		don't doesn't can could would should will please thanks thank you your i me my we our us they them he she his her what which who why
@@ -20,7 +21,7 @@ var vocabulary = map[string]string{
 		beende schick schicke sende schreib schreibe lies öffne erstelle ändere prüfe prüf kannst könntest würde muss soll soll's alle alles
 		diese dieser dieses jetzt heute morgen gestern neu mach mache gib schau hol lass leere entferne setz setze erhöhe sag wieder gerade immer`,
 	"fr": `le la les un une des du de et ou est sont était pas ne non oui s'il te plaît vous nous je tu il elle on mon ma mes ton ta tes votre vos
-		notre nos ce cette ces que qui quoi quel quelle quels quelles pourquoi comment quand où dans sur sous avec sans pour par en au aux
+		notre nos ce cette ces que qui quoi quel quelle quels quelles pourquoi quand où dans sur sous avec sans pour par en au aux
 		plus tout tous toute toutes mais donc aussi encore déjà ici supprime supprimer efface affiche montre montrez redémarre arrête
 		lance envoie envoyer écris lis ouvre crée modifie vérifie peux pouvez merci maintenant aujourd'hui demain hier fais faites mets
 		donne moi l'état d'abord j'ai c'est n'est qu'est y fermer fermez bien est-ce liste cherche regarde`,
@@ -28,10 +29,10 @@ var vocabulary = map[string]string{
 		quién cuál cuáles por porque cómo cuándo dónde en con sin para sobre entre hasta desde más todo todos toda todas pero también ya
 		aquí ahora hoy mañana ayer borra borrar elimina eliminar muestra muéstrame reinicia para detén arranca envía enviar escribe lee
 		abre crea cambia comprueba puedes podrías quiero necesito hay está están haz pon dame dime busca cierra lo le mira sube baja vacía`,
-	"it": `il lo la i gli le un uno una di del della dei delle dello degli e o è sono era non sì no per favore grazie io tu lei noi mi ti si mio mia
-		miei tuo tua suo sua che chi cosa quale quali perché come quando dove in nel nella con senza per su sul sulla tra fra da dal dalla
+	"it": `il lo la i gli le un uno una di del della dei delle dello degli e o è sono era non sì no favore grazie io tu lei noi mi ti si mio mia
+		miei tuo tua suo sua che chi cosa quale quali perché come quando dove in nel nella con senza su sul sulla tra fra da dal dalla
 		più tutto tutti tutta tutte ma anche già qui adesso ora oggi domani ieri cancella elimina mostra mostrami riavvia ferma avvia invia
-		mandi manda scrivi leggi apri crea cambia controlla puoi potresti voglio serve c'è ci fai metti dammi dimmi cerca chiudi svuota`,
+		mandi manda scrivi leggi apri crea cambia controlla puoi potresti voglio serve c'è fai metti dammi dimmi cerca chiudi svuota`,
 	"pt": `o a os as um uma uns umas de do da dos das e ou é são era não sim por favor obrigado obrigada eu tu você nós me te se meu minha
 		meus teu tua seu sua que quem qual quais porque como quando onde em no na nos nas com sem para sobre entre até desde mais tudo todos
 		toda todas mas também já aqui agora hoje amanhã ontem apaga apague elimina exclua mostra mostre reinicia reinicie pare inicie
@@ -41,14 +42,14 @@ var vocabulary = map[string]string{
 		die deze dit alle alles nu vandaag morgen gisteren verwijder wis toon laat zien herstart stop start stuur schrijf lees open maak wijzig
 		controleer kun kunt kan zou moet doe geef zet zoek sluit even eens weer om te er`,
 	"pl": `i w na z ze do od za po o u nie tak proszę dziękuję ja ty on ona my wy oni mój moja moje twój jego jej nasz co kto jaki jaka jakie który
-		która które dlaczego jak kiedy gdzie czy jest są był była było być się to ten ta te tego tej tym dla przez przy pod nad bez ale lub oraz także też już jeszcze
+		która które dlaczego jak kiedy gdzie czy jest są był była było być się to ten ta te tego tej tym dla przez przy nad bez ale lub oraz także też już jeszcze
 		teraz dziś jutro wczoraj usuń skasuj pokaż uruchom zatrzymaj wyślij napisz przeczytaj otwórz utwórz zmień sprawdź możesz chcę
 		wszystkie wszystko zrób daj podaj znajdź zamknij ponownie mi`,
 	"tr": `bir ve veya bu şu o ben sen biz siz onlar benim senin için ile gibi kadar daha çok en değil evet hayır lütfen teşekkürler ne neden
 		niye nasıl zaman nerede hangi kim mı mi mu mü var yok tüm bütün hepsi ama da de ki sonra önce şimdi bugün yarın dün sil göster
 		başlat durdur gönder yaz oku aç oluştur değiştir kontrol et yap ver bul kapat`,
 	"sv": `och eller är var inte ej ja nej snälla tack jag du han hon vi ni de mig dig oss min mitt mina din ditt dina vad vilken vilka vem varför hur
-		när på av för med till från om i ur den det en ett som att men också bara redan alla allt nu idag imorgon igår ta bort radera visa starta
+		när på av för med till från om i ur den det en ett som att men också bara redan alla allt nu idag imorgon igår ta bort radera starta
 		stoppa skicka skriv läs öppna skapa ändra kolla kan skulle måste gör ge hitta stäng igen`,
 	"da": `og eller er var ikke ja nej venligst tak jeg du han hun vi mig dig os min mit mine din dit dine hvad hvilken hvilke hvem hvorfor
 		hvordan hvornår hvor på af for med til fra om i ud den det en et som at men også kun allerede alle alt nu dag morgen går slet fjern vis
@@ -60,7 +61,7 @@ var vocabulary = map[string]string{
 		myös vain vielä kaikki nyt tänään huomenna eilen poista näytä käynnistä pysäytä lähetä kirjoita lue avaa luo muuta tarkista voitko
 		haluan tee anna etsi sulje uudelleen ole hyvä tämä se ne`,
 	"cs": `a i v na z ze do od za po o u ne ano prosím děkuji já ty on ona my vy můj moje tvůj jeho její náš co kdo jaký jaká který která které
-		proč jak kdy kde je jsou byl byla být se to ten ta te tento tato pro při pod nad bez ale nebo také už ještě teď dnes zítra včera smaž
+		proč jak kdy kde je jsou byl byla být se to ten ta te tento tato pro při nad bez ale nebo také už ještě teď dnes zítra včera smaž
 		odstraň ukaž spusť zastav pošli napiš přečti otevři vytvoř změň zkontroluj můžeš chci všechny všechno udělej dej najdi zavři`,
 	"ro": `și sau este sunt era nu da vă rog te mulțumesc eu tu el ea noi voi mea meu ta tău sa lui ce cine care de de ce cum când unde în pe cu
 		fără pentru la din mai tot toate toți dar și deja aici acum azi mâine ieri șterge arată repornește oprește pornește trimite scrie

@@ -90,10 +90,10 @@ func refusedBy(schema any, place []string) (why string, refused bool) {
 			schema = s["items"]
 			continue
 		}
-		properties, ok := s["properties"].(map[string]any)
-		if !ok || name == everyItem {
+		if name == everyItem {
 			return "", false
 		}
+		properties, _ := s["properties"].(map[string]any)
 		child, ok := properties[name]
 		if !ok {
 			if s["additionalProperties"] != false {
@@ -122,23 +122,53 @@ func allowedNames(at string, properties map[string]any) string {
 	return someOf(names)
 }
 
-// idleSteps refuses steps of a ladder that never match, and steps behind one that always does.
+// idleSteps refuses steps of a ladder that never match, and steps behind one that matches whenever they do.
 func (c *compiler) idleSteps(l *ladder, path *field.Path) {
 	for i := range l.steps {
 		at := path.Child("thresholds").Index(i)
 		s := &l.steps[i]
-		always := len(s.when) > 0
 		for j := range s.when {
-			k := &s.when[j]
-			always = always && k.always()
-			if k.never() {
+			if k := &s.when[j]; k.never() {
 				c.fail(at.Child("when").Index(j), k.question.Name, "never matches: no answer is beyond its end of the scale. Move the bar, or use atLeast or atMost")
 			}
 		}
-		if always && i+1 < len(l.steps) {
-			c.fail(at, "", "matches every answer, so the "+strconv.Itoa(len(l.steps)-i-1)+" behind it are never tried: move the bar, or put it last as otherwise")
+		for before := range i {
+			if l.steps[before].covers(s) {
+				c.fail(at, string(s.obligation.Reason), "is never tried, since thresholds["+strconv.Itoa(before)+"] matches whenever it does: put it before that, or remove it")
+				break
+			}
 		}
 	}
+}
+
+// covers says whether a step matches whenever another does. A floor of confidence is not compared with anything.
+func (s *step) covers(other *step) bool {
+	if len(s.when) == 0 || len(other.when) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.when, func(k comparison) bool {
+		return !k.always() && !slices.ContainsFunc(other.when, k.follows)
+	})
+}
+
+// follows says whether a comparison holds whenever another does.
+func (k comparison) follows(from comparison) bool {
+	if k.question.Name != from.question.Name || k.option != from.option || k.level != from.level {
+		return false
+	}
+	switch k.operator {
+	case is:
+		return from.operator == is && k.is == from.is
+	case above:
+		return from.operator == above && from.number >= k.number || from.operator == atLeast && from.number > k.number
+	case atLeast:
+		return (from.operator == above || from.operator == atLeast) && from.number >= k.number
+	case below:
+		return from.operator == below && from.number <= k.number || from.operator == atMost && from.number < k.number
+	case atMost:
+		return (from.operator == below || from.operator == atMost) && from.number <= k.number
+	}
+	return false
 }
 
 // limit is the most that an answer can come to; checkOperand refuses bars beyond it.

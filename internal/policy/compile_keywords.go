@@ -52,6 +52,8 @@ func (c *compiler) keywords(schema any, path *field.Path) {
 			}
 		case name == "format":
 			c.format(value, path.Child(name))
+		case name == "required":
+			c.required(s, path.Child(name))
 		case slices.Contains(assertions, name):
 		case earlierKeywords[name] != "":
 			c.fail(path.Child(name), name, earlierKeywords[name])
@@ -59,6 +61,24 @@ func (c *compiler) keywords(schema any, path *field.Path) {
 			if meant := slip(name, allKeywords, 4); meant != "" {
 				c.fail(path.Child(name), name, "is no keyword of JSON Schema and would do nothing: did you mean "+meant+"?")
 			}
+		}
+	}
+}
+
+// required refuses a required name that no call can have, and one that is a slip for a property: what was meant is then
+// optional, and a missing argument passes all rules about it.
+func (c *compiler) required(schema map[string]any, path *field.Path) {
+	properties, _ := schema["properties"].(map[string]any)
+	list, _ := schema["required"].([]any)
+	for i := range list {
+		name, _ := list[i].(string)
+		if _, ok := properties[name]; ok || name == "" {
+			continue
+		}
+		if _, isRefused := refusedBy(schema, []string{name}); isRefused {
+			c.fail(path.Index(i), name, "is required and no property, which additionalProperties: false refuses: no call can fit")
+		} else if meant := strictjson.Near(name, slices.Collect(maps.Keys(properties))); len(meant) > 0 {
+			c.fail(path.Index(i), name, "is no property: declare it under properties, or did you mean "+meant[0]+"?")
 		}
 	}
 }

@@ -80,16 +80,16 @@ type tool struct {
 	digest  string // of everything in the policy that bears on this tool
 	effects []v1alpha1.Effect
 
-	scopes  []string
-	schema  *jsonschema.Schema
-	offers  *sources.ArgumentsSchema
+	scopes []string
+	schema *jsonschema.Schema
+	offers *sources.ArgumentsSchema
 	// schemaTree is the schema as it is written; only while compiling.
 	schemaTree any
-	paths   []pathCheck
-	hosts   []hostCheck
-	sources []sourceCheck
-	rules   []callCheck
-	confirm *expression
+	paths      []pathCheck
+	hosts      []hostCheck
+	sources    []sourceCheck
+	rules      []callCheck
+	confirm    *expression
 	// ladders of the tool's own by the class that a call of it may have; none: the class's.
 	ladders map[*class]*ladder
 }

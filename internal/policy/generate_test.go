@@ -105,6 +105,11 @@ func (g generator) class(name v1alpha1.ClassName) testkit.ClassOption {
 func (g generator) ladder() ([]v1alpha1.QuestionName, []v1alpha1.Threshold, v1alpha1.Outcome) {
 	names := some(g, generatedQuestions...)
 	var steps []v1alpha1.Threshold
+	type side struct {
+		question v1alpha1.QuestionName
+		isUpper  bool
+	}
+	sides := map[side]bool{}
 	for range g.IntN(4) {
 		outcome := pick(g, toAllow, toAllow, toClarify, toConfirm, toBlock)
 		name := pick(g, names...)
@@ -115,7 +120,16 @@ func (g generator) ladder() ([]v1alpha1.QuestionName, []v1alpha1.Threshold, v1al
 			steps = append(steps, testkit.Floor(outcome, pick(g, v1alpha1.Percent(50), 80), names...))
 			continue
 		}
-		compare := pick(g, testkit.Above, testkit.AtLeast, testkit.Below, testkit.AtMost)(name, pick(g, int32(10), 50, 90))
+		bar := pick(g, int32(10), 50, 90)
+		isUpper := g.chance(50)
+		if sides[side{name, isUpper}] {
+			continue // what a second step of one side says may be covered by the first, which does not compile
+		}
+		sides[side{name, isUpper}] = true
+		compare := pick(g, testkit.Below, testkit.AtMost)(name, bar)
+		if isUpper {
+			compare = pick(g, testkit.Above, testkit.AtLeast)(name, bar)
+		}
 		if name == "tone" {
 			compare = testkit.OfOption("rude", compare)
 		}

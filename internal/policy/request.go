@@ -3,6 +3,7 @@ package policy
 import (
 	"time"
 
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/questions"
 )
@@ -40,6 +41,29 @@ type Request struct {
 	Attestation string
 	// Now is the time of the request.
 	Now time.Time
+}
+
+// Heard adds a message of the conversation, the oldest first, by who wrote it. A role that is none adds nothing.
+func (r *Request) Heard(role review.Role, text string) {
+	switch role {
+	case review.RoleUser:
+		r.UserTurns = append(r.UserTurns, text)
+	case review.RoleSystem:
+		r.System = append(r.System, text)
+	case review.RoleTool:
+		r.ToolResults = append(r.ToolResults, text)
+		r.Messages = append(r.Messages, questions.Message{Role: questions.RoleTool, Text: text})
+	case review.RoleAssistant:
+		r.Assistant = append(r.Assistant, text)
+		r.Messages = append(r.Messages, questions.Message{Role: questions.RoleAssistant, Text: text})
+	}
+}
+
+// Asked adds the user's latest words, unless they are the last turn already.
+func (r *Request) Asked(words string) {
+	if words != "" && (len(r.UserTurns) == 0 || r.UserTurns[len(r.UserTurns)-1] != words) {
+		r.UserTurns = append(r.UserTurns, words)
+	}
 }
 
 // PolicyID names a policy.

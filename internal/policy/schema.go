@@ -42,7 +42,7 @@ func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
 		return
 	}
 	if t.schema, err = compiler.Compile(schemaURL); err != nil {
-		c.fail(path, "", "does not compile as JSON Schema 2020-12: "+strings.ReplaceAll(err.Error(), schemaURL, ""))
+		c.schemaError(tree, path, err)
 		return
 	}
 	t.schemaTree = tree
@@ -50,6 +50,40 @@ func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
 	if draft := draftOf(tree); draft == "" || strings.Contains(draft, "2020-12") {
 		c.keywords(tree, path)
 	}
+}
+
+// schemaError says where a schema is none, and why. Of all that a validator says about it only the deepest place helps.
+func (c *compiler) schemaError(tree any, path *field.Path, err error) {
+	var invalid *jsonschema.ValidationError
+	if outer := (*jsonschema.SchemaValidationError)(nil); errors.As(err, &outer) { // which does not unwrap
+		err = outer.Err
+	}
+	if !errors.As(err, &invalid) {
+		c.fail(path, "", "does not compile as JSON Schema 2020-12: "+strings.ReplaceAll(err.Error(), schemaURL, ""))
+		return
+	}
+	leaf := deepest(invalid)
+	value, _ := lookup(tree, leaf.InstanceLocation)
+	for _, name := range leaf.InstanceLocation {
+		path = path.Child(name)
+	}
+	bare := *leaf
+	bare.Causes = nil
+	_, why, _ := strings.Cut(bare.Error(), "': ") // "... - at '/properties/a/type': value must be one of ..."
+	c.fail(path, value, "does not compile as JSON Schema 2020-12: "+why)
+}
+
+func deepest(v *jsonschema.ValidationError) *jsonschema.ValidationError {
+	if len(v.Causes) == 0 {
+		return v
+	}
+	best := deepest(v.Causes[0])
+	for _, cause := range v.Causes[1:] {
+		if other := deepest(cause); len(other.InstanceLocation) > len(best.InstanceLocation) {
+			best = other
+		}
+	}
+	return best
 }
 
 // draftOf is the draft that a schema says it is written in.

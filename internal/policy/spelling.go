@@ -68,7 +68,7 @@ func isSpeltOtherwise(object map[string]any, name string) bool {
 func readingsOf(e ast.Expr) []reading {
 	w := readingWalk{variables: map[string]reading{"args": {}}}
 	w.walk(e)
-	slices.SortFunc(w.found, func(a, b reading) int { return slices.Compare(a, b) })
+	slices.SortFunc(w.found, slices.Compare)
 	var longest []reading // a place includes those on the way to it
 	for i, r := range w.found {
 		if i+1 < len(w.found) && len(w.found[i+1]) >= len(r) && slices.Equal(w.found[i+1][:len(r)], r) {

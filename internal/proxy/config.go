@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gatewright.dev/gatewright/internal/loopback"
 	"gatewright.dev/gatewright/permit"
 	"gatewright.dev/gatewright/permit/natsstore"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	Store, PermitLog                       string
 	NATSURL, NATSCreds, NATSCA, NATSBucket string
 	Kubeconfig, LeaseNamespace             string
+	// LeaseTimeout bounds one use of a permit by a Lease; leasestore.DefaultTimeout if zero. It has no flag.
+	LeaseTimeout time.Duration
 	// Origins of web pages that may call.
 	Origins []string
 	// TLSCert and TLSKey are files, read again for each connection.
@@ -138,7 +141,7 @@ func (c *Config) validateUpstream() error {
 		return errors.New("--upstream is required: the URL of the tool server")
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("--upstream is no http or https URL of host and path")
-	case u.Scheme == "http" && !isLoopback(u.Hostname()) && !c.InsecureUpstream:
+	case u.Scheme == "http" && !loopback.IsHost(u.Hostname()) && !c.InsecureUpstream:
 		return errors.New("--upstream is plain http to another machine, where calls could be altered on their way: use https, or --insecure-upstream where the network is trusted")
 	case c.Protocol != ProtocolHTTP && c.Protocol != ProtocolMCP:
 		return fmt.Errorf("--protocol %q is neither http nor mcp", c.Protocol)
@@ -157,7 +160,7 @@ func (c *Config) validateGate() error {
 	}
 	if c.GateURL != "" {
 		u, err := url.Parse(c.GateURL)
-		if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+		if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback.IsHost(u.Hostname())) {
 			errs = append(errs, errors.New("--gate-url is no URL of https, or of http on loopback"))
 		}
 	}
@@ -173,7 +176,7 @@ func (c *Config) validateGate() error {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--listen %q is no host:port", c.Listen))
-	} else if c.Ask && !c.RemoteCallers && !isLoopback(host) {
+	} else if c.Ask && !c.RemoteCallers && !loopback.IsHost(host) {
 		errs = append(errs, fmt.Errorf("--listen %q is not loopback: everybody who reaches it would call as this proxy's service account, see --allow-remote-callers", c.Listen))
 	}
 	return errors.Join(errs...)
@@ -194,9 +197,4 @@ func (c *Config) validateBounds() error {
 		errs = append(errs, errors.New("--tls-cert and --tls-key go together"))
 	}
 	return errors.Join(errs...)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

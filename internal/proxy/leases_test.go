@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,7 +72,7 @@ func TestReplicasUseAPermitOnceTogetherByLeases(t *testing.T) {
 		base := defaults(t)
 		c.Listen, c.ProbeListen, c.DrainDelay, c.DrainTimeout = base.Listen, base.ProbeListen, base.DrainDelay, base.DrainTimeout
 		c.Upstream, c.JWKS, c.GateURL, c.GateCA, c.Audience = tools.URL, gate.url, "", "", "shop"
-		c.Kubeconfig, c.LeaseNamespace = kubeconfig, namespace
+		c.Kubeconfig, c.LeaseNamespace, c.LeaseTimeout = kubeconfig, namespace, 20*time.Second // a busy machine takes long
 		return run(t, c)
 	}
 	replicas := []*running{replica(example.LeaseNamespace), replica(example.LeaseNamespace)}

@@ -58,7 +58,7 @@ func (c *Config) openStore(ctx context.Context) (closingStore, error) {
 		}
 		return store, nil
 	case StoreLease:
-		return c.openLeases() //nolint:contextcheck // it lives until it is closed
+		return c.openLeases() //nolint:contextcheck,nolintlint // it lives until it is closed; contextcheck sees this only with both packages at hand
 	}
 	store, err := permit.OpenFile(c.PermitLog, nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Config) openLeases() (closingStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of this machine: %w", err)
 	}
-	store, err := leasestore.Open(leasestore.Options{Config: config, Namespace: c.LeaseNamespace, Identity: pod})
+	store, err := leasestore.Open(leasestore.Options{Config: config, Namespace: c.LeaseNamespace, Identity: pod, Timeout: c.LeaseTimeout})
 	if err != nil {
 		return nil, fmt.Errorf("--permit-store lease: %w", err)
 	}

@@ -207,7 +207,7 @@ func permitting(t testing.TB, change ...func(*Config)) (*running, *issuer, *tool
 }
 
 // client keeps no connection, so that none is left at the end.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 
 type reply struct {
 	status int

@@ -349,7 +349,7 @@ func replayer(t *testing.T, work, policy string) *Replayer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := NewReplayer(ReplayOptions{Manifests: folder, Kept: store})
+	r, err := NewReplayer(t.Context(), ReplayOptions{Manifests: folder, Kept: store})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,8 @@ package serve
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -14,6 +12,7 @@ import (
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/approverapi"
 	"gatewright.dev/gatewright/internal/console"
+	"gatewright.dev/gatewright/internal/loopback"
 	"gatewright.dev/gatewright/internal/periodic"
 	"gatewright.dev/gatewright/internal/permit"
 )
@@ -75,7 +74,7 @@ func (c *Config) routes(gate http.Handler, d *desk) http.Handler {
 		return mux
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r.Host) || !isLocalOrigin(r.Header.Get("Origin")) {
+		if !loopback.IsAddress(r.Host) || !isLocalOrigin(r.Header.Get("Origin")) {
 			approverapi.Refuse(w, http.StatusForbidden, "NotLocal", "this gate answers requests to localhost only")
 			return
 		}
@@ -83,21 +82,12 @@ func (c *Config) routes(gate http.Handler, d *desk) http.Handler {
 	})
 }
 
-func isLocal(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = strings.Trim(host, "[]")
-	}
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 func isLocalOrigin(origin string) bool {
 	if origin == "" {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && isLocal(u.Host)
+	return err == nil && loopback.IsAddress(u.Host)
 }
 
 // tidyEvery is how often the journal of approvals is looked through for what ended more than an hour ago.

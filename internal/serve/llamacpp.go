@@ -61,6 +61,8 @@ type process struct {
 	start [sha256.Size]byte
 	hash  string
 	child *child.Child
+	// isShared says that whoever started it ends it.
+	isShared bool
 }
 
 // checkLlama refuses what this binary cannot run. Everything else of the specification is checked by the process.
@@ -71,7 +73,7 @@ func checkLlama(spec *v1alpha1.DeciderModelSpec, c *LlamaConfig) error {
 	case spec.Readout == v1alpha1.ReadoutVerdict:
 		return errors.New("spec.readout Verdict: runtime LlamaCpp reads probabilities: use Auto, LabelLogits or ClassHead")
 	case c.Models == "" || c.Library == "":
-		return errors.New("spec.runtime LlamaCpp: needs --models and --llama-library of gatewright serve")
+		return errors.New("spec.runtime LlamaCpp: needs --models, the folder with its file, and --llama-library, the folder with the library of llama.cpp")
 	}
 	return nil
 }
@@ -131,6 +133,9 @@ func startOf(m *v1alpha1.DeciderModel, c *LlamaConfig) ([sha256.Size]byte, error
 // beside it and takes over once it is ready: until then, and for ever if its file is not the pinned one, the one before
 // answers, with its own hash and fingerprint.
 func (s *source) process(m *v1alpha1.DeciderModel) (*process, error) {
+	if shared := s.shared.find(m); shared != nil {
+		return shared, nil
+	}
 	if err := checkLlama(&m.Spec, &s.llama); err != nil {
 		return nil, err
 	}
@@ -175,6 +180,9 @@ func (s *source) dropCandidate(name string) {
 
 // retire ends a process after the last call that may have begun with it, off the path of everything else.
 func (s *source) retire(p *process) {
+	if p.isShared {
+		return
+	}
 	s.ending.Go(func() {
 		last := time.NewTimer(longestTimeout)
 		defer last.Stop()

@@ -123,7 +123,7 @@ func (l *load) run(t *testing.T, s *served, clients int) {
 func (l *load) killAndRecover(t *testing.T, s *served) time.Duration {
 	t.Helper()
 	before := s.processes()
-	<-time.After(time.Duration(rand.Int64N(int64(time.Second))))
+	<-time.After(time.Duration(rand.Int64N(int64(3 * time.Second)))) // less and more than a start takes
 	if err := syscall.Kill(before[len(before)-1], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -133,16 +133,12 @@ func (l *load) killAndRecover(t *testing.T, s *served) time.Duration {
 	return time.Since(killed)
 }
 
+// Each kill is followed by one start, which succeeds, and by answers again. How long that takes is for the log: what it is
+// on a quiet machine, no test on a busy one can tell.
 func TestKillingTheDeciderProcessUnderLoadAllowsNothingWithoutAnAnswer(t *testing.T) {
-	const kills = 6
+	const kills = 20
 	s := startReal(t)
-	began := time.Now() // building the decider does not count
 	s.eventually(t, "the first answer", func() bool { return s.askAnew(t).Outcome == review.Allow })
-	// A start and an answer take three seconds of one processor. Where the first ones took far longer, the machine is busy.
-	within := 5 * time.Second
-	if first := time.Since(began); first > 4*time.Second {
-		within = 4 * first
-	}
 	var l load
 	l.run(t, s, 2)
 	var took []time.Duration
@@ -151,9 +147,12 @@ func TestKillingTheDeciderProcessUnderLoadAllowsNothingWithoutAnAnswer(t *testin
 	}
 	l.stop.Store(true)
 	l.clients.Wait()
-	t.Logf("%d kills: %d calls allowed, %d withheld, serving again after %v, at most %v wanted", kills, l.allowed.Load(), l.withheld.Load(), took, within)
-	if slices.Max(took) > within {
-		t.Errorf("serving again took %v, at most %v is wanted", slices.Max(took), within)
+	slices.Sort(took)
+	t.Logf("%d kills: %d calls allowed, %d withheld; serving again after %v at least, %v in the median, %v at most", kills, l.allowed.Load(), l.withheld.Load(),
+		took[0].Round(time.Millisecond), took[kills/2].Round(time.Millisecond), took[kills-1].Round(time.Millisecond))
+	ended := strings.Count(s.log.String(), "decider process ended")
+	if ready := len(s.processes()); ready != kills+1 || ended != kills {
+		t.Errorf("%d processes became ready and %d ended, want %d and %d: one start for each kill", ready, ended, kills+1, kills)
 	}
 	if l.withheld.Load() == 0 || l.allowed.Load() == 0 {
 		t.Error("the load has not met both a process and the lack of one")

@@ -40,16 +40,19 @@ type ReplayOptions struct {
 	Kept *capture.Store
 	// Recorded answers questions with what deciders said at the time, and asks none.
 	Recorded bool
-	Log      *slog.Logger
+	// Llama says with what deciders of runtime LlamaCpp are run, unless answers are taken from the record.
+	Llama LlamaConfig
+	Log   *slog.Logger
 }
 
 // Replayer judges recorded calls again. It is for one goroutine.
 type Replayer struct {
-	options ReplayOptions
-	gate    *gate.Gate
-	source  *source
-	set     *manifest.Set
-	clock   setClock
+	options   ReplayOptions
+	processes *Processes
+	gate      *gate.Gate
+	source    *source
+	set       *manifest.Set
+	clock     setClock
 	// deciders answer from the record, if so wanted.
 	deciders map[string]*gate.ServedDecider
 	entry    *audit.Entry // that is being judged
@@ -66,8 +69,8 @@ func (c *setClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func (c *setClock) set(t time.Time) { c.now.Store(&t) }
 
-// NewReplayer reads the manifests. Close ends it.
-func NewReplayer(o ReplayOptions) (*Replayer, error) {
+// NewReplayer reads the manifests, and starts deciders that run in processes of their own. Close ends it.
+func NewReplayer(ctx context.Context, o ReplayOptions) (*Replayer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -87,13 +90,27 @@ func NewReplayer(o ReplayOptions) (*Replayer, error) {
 		return nil, err
 	}
 	if !o.Recorded {
-		return r, r.source.load()
+		return r.begin(ctx)
 	}
 	r.deciders = map[string]*gate.ServedDecider{}
 	for _, m := range r.set.DeciderModels() {
 		r.deciders[m.Name] = &gate.ServedDecider{Decider: recorded{r, m.Name}, Allowed: m.Spec.AllowsNamespace, Verified: true}
 	}
 	return r, r.use(r.source.policies(r.set))
+}
+
+// begin puts the manifests in force as serve does.
+func (r *Replayer) begin(ctx context.Context) (*Replayer, error) {
+	var err error
+	if r.processes, err = StartProcesses(ctx, r.set.DeciderModels(), r.options.Llama, r.options.Log); err != nil {
+		return nil, err
+	}
+	r.source.shared = r.processes
+	if err := r.source.load(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
 }
 
 func (r *Replayer) use(policies []*policy.Compiled) error {
@@ -106,8 +123,11 @@ func (r *Replayer) use(policies []*policy.Compiled) error {
 	return nil
 }
 
-// Close ends what deciders do in the background.
-func (r *Replayer) Close() { r.source.close() }
+// Close ends what deciders do in the background, and their processes.
+func (r *Replayer) Close() {
+	r.source.close()
+	_ = r.processes.Close() // never fails
+}
 
 // Replayed is a call judged again.
 type Replayed struct {

@@ -23,6 +23,7 @@ import (
 	"gatewright.dev/gatewright/internal/gate"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/keywatch"
+	"gatewright.dev/gatewright/internal/loopback"
 	"gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/policy"
 	"gatewright.dev/gatewright/internal/records"
@@ -56,6 +57,8 @@ type Config struct {
 	// ShutdownDelay is how long the gate, told to end, is not ready and still answers. 0 on one machine; behind a load
 	// balancer, as long as that takes to notice.
 	ShutdownDelay time.Duration
+	// Processes, if set, run deciders of runtime LlamaCpp in place of processes of this gate's own.
+	Processes *Processes
 	// Llama says with what deciders of runtime LlamaCpp are run.
 	Llama LlamaConfig
 	// Version of the binary, in records.
@@ -99,7 +102,7 @@ func (c *Config) Validate() error {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--listen %q is no host:port", c.Listen))
-	} else if ip := net.ParseIP(host); c.TokenFile == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	} else if c.TokenFile == "" && !loopback.IsHost(host) {
 		errs = append(errs, fmt.Errorf("--listen %q is not loopback: everybody who reaches it could ask in anybody's name, so give --token-auth-file", c.Listen))
 	}
 	if _, err := parseCaller(c.Caller); c.TokenFile == "" && err != nil {
@@ -198,7 +201,7 @@ func Run(ctx context.Context, c Config) (err error) {
 
 func (c *Config) run(ctx context.Context, g *gate.Gate, registry *prometheus.Registry, desk *desk) error {
 	source := newSource(c.Manifests, g, c.Log)
-	source.llama = c.Llama
+	source.llama, source.shared = c.Llama, c.Processes
 	if err := source.reloads.register(registry); err != nil {
 		return err
 	}

@@ -45,8 +45,10 @@ type source struct {
 	// the place of others once they are ready.
 	llama      LlamaConfig
 	candidates map[string]*process
-	ending     sync.WaitGroup
-	closing    chan struct{}
+	// shared are processes that others started and end.
+	shared  *Processes
+	ending  sync.WaitGroup
+	closing chan struct{}
 }
 
 // generation is how often a policy was changed, and what it was last.

@@ -14,7 +14,7 @@ import (
 func TestExplainNamesTheFactsBehindTheEmbeddedJudge(t *testing.T) {
 	body := fmt.Appendf(nil, `{"apiVersion": "review.gatewright.dev/v1alpha1", "kind": "ToolCallReview", "request": {"uid": %q, "tool": {"name": "send_message"},
 		"arguments": {"to": "ada@example.com", "text": "Hello"}, "context": {"userRequest": "Say hello to ada@example.com."}}}`, uuid.Must(uuid.NewV7()))
-	got, err := Explain(t.Context(), "../../config/samples", "crm/agent", body, slog.New(slog.DiscardHandler))
+	got, err := Explain(t.Context(), ExplainOptions{Manifests: "../../config/samples", Caller: "crm/agent", Log: slog.New(slog.DiscardHandler)}, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,22 +44,9 @@ func (r *runner) request(c *Call) *policy.Request {
 		OnBehalfOf: c.OnBehalfOf, Session: c.Session, Language: c.Language, Attestation: c.Attestation, Now: now,
 	}
 	for _, m := range c.Messages {
-		switch reviewv1alpha1.Role(m.Role) {
-		case reviewv1alpha1.RoleUser:
-			q.UserTurns = append(q.UserTurns, m.Content)
-		case reviewv1alpha1.RoleSystem:
-			q.System = append(q.System, m.Content)
-		case reviewv1alpha1.RoleAssistant:
-			q.Assistant = append(q.Assistant, m.Content)
-			q.Messages = append(q.Messages, questions.Message{Role: questions.RoleAssistant, Text: m.Content})
-		case reviewv1alpha1.RoleTool:
-			q.ToolResults = append(q.ToolResults, m.Content)
-			q.Messages = append(q.Messages, questions.Message{Role: questions.RoleTool, Text: m.Content})
-		}
+		q.Heard(reviewv1alpha1.Role(m.Role), m.Content)
 	}
-	if c.UserRequest != "" && (len(q.UserTurns) == 0 || q.UserTurns[len(q.UserTurns)-1] != c.UserRequest) {
-		q.UserTurns = append(q.UserTurns, c.UserRequest)
-	}
+	q.Asked(c.UserRequest)
 	return q
 }
 

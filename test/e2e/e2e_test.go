@@ -40,6 +40,7 @@ func TestInstallation(t *testing.T) {
 		{"without the API server nothing is allowed that needs it", (*cluster).withoutAPIServer},
 		{"calls are recorded in NATS and blocked without it", (*cluster).stream},
 		{"uninstalling leaves nothing", (*cluster).uninstall},
+		{"it installs without Helm too", (*cluster).kustomized},
 	}
 	only := os.Getenv("GATEWRIGHT_E2E_ONLY") // for work on one step: words of names, and "|" between them
 	for _, step := range steps {
@@ -78,7 +79,20 @@ func matches(name, only string) bool {
 }
 
 func (c *cluster) install(t *testing.T) {
-	volumes := filepath.Join(c.state, "volumes")
+	c.prepare(t, "volumes")
+	start := time.Now()
+	c.helm(t, "install", "gatewright", "charts/gatewright", "--namespace", system, "--values", "test/e2e/values.yaml", "--wait", "--timeout", "5m")
+	c.note(t, "`helm install --wait` until two managers and two gates are ready: %.1f s", time.Since(start).Seconds())
+	start = time.Now()
+	c.helm(t, "test", "gatewright", "--namespace", system, "--timeout", "3m")
+	c.note(t, "`helm test`: a call of a test pod is allowed, %.1f s", time.Since(start).Seconds())
+}
+
+// prepare makes the namespace and the volumes, which have to be there before an installation. A log needs the key that it
+// was begun with, so an installation with keys of its own gets a folder of its own.
+func (c *cluster) prepare(t *testing.T, folder string) {
+	t.Helper()
+	volumes := filepath.Join(c.state, folder)
 	for _, name := range []string{"audit-0", "audit-1", "models"} {
 		dir := filepath.Join(volumes, name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -91,15 +105,11 @@ func (c *cluster) install(t *testing.T) {
 	}
 	c.kubectl(t, "apply", "-f", "config/namespace/namespace.yaml")
 	c.apply(t, file(t, "volumes.yaml", "VOLUMES", volumes))
-	start := time.Now()
-	c.helm(t, "install", "gatewright", "charts/gatewright", "--namespace", system, "--values", "test/e2e/values.yaml", "--wait", "--timeout", "5m")
-	c.note(t, "`helm install --wait` until two managers and two gates are ready: %.1f s", time.Since(start).Seconds())
-	start = time.Now()
-	c.helm(t, "test", "gatewright", "--namespace", system, "--timeout", "3m")
-	c.note(t, "`helm test`: a call of a test pod is allowed, %.1f s", time.Since(start).Seconds())
 }
 
-func (c *cluster) outcomes(t *testing.T) {
+// startAgent makes the namespace of the agents with its policy, and a pod in it.
+func (c *cluster) startAgent(t *testing.T) {
+	t.Helper()
 	c.apply(t, file(t, "agents.yaml"))
 	c.apply(t, file(t, "policy.yaml"))
 	eventually(t, time.Minute, func() error {
@@ -111,6 +121,10 @@ func (c *cluster) outcomes(t *testing.T) {
 	c.kubectl(t, "-n", shop, "wait", "--for=condition=Ready", "pod/"+agent, "--timeout=120s")
 	c.note(t, "pod of the agent Ready with the injected address, authority and token: %.1f s", time.Since(start).Seconds())
 	c.kubectl(t, "-n", shop, "wait", "--for=condition=Ready", "toolpolicy/shop", "--timeout=60s")
+}
+
+func (c *cluster) outcomes(t *testing.T) {
+	c.startAgent(t)
 	for _, want := range []struct {
 		request v1alpha1.Request
 		outcome v1alpha1.Outcome

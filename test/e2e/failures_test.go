@@ -3,10 +3,7 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,30 +39,6 @@ func (c *cluster) withoutAPIServer(t *testing.T) {
 	c.must(t, 2*time.Minute, call("orders.read", map[string]any{"order": "D-2"}, "Show me order D-2."), v1alpha1.Allow, "")
 	c.must(t, 2*time.Minute, ship("D-3"), v1alpha1.Allow, "")
 	c.note(t, "API server back: calls are decided as before, %.1f s after it answers", took.Seconds())
-}
-
-// inBackground lets a pod of its own, injected like the agent's, send one call again and again.
-func (c *cluster) inBackground(t *testing.T, name string, r v1alpha1.Request, seconds int) {
-	t.Helper()
-	body, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.apply(t, file(t, "load.yaml", "NAME", name, "SECONDS", strconv.Itoa(seconds), "CALL", strconv.Quote(string(body))))
-	c.kubectl(t, "-n", shop, "wait", "--for=condition=Ready", "pod/load-"+name, "--timeout=60s")
-}
-
-// loadAnswers are the answers that such a pod got.
-func (c *cluster) loadAnswers(t *testing.T, name string) []answer {
-	t.Helper()
-	eventually(t, 2*time.Minute, func() error {
-		phase, err := c.try(t, "-n", shop, "get", "pod", "load-"+name, "-o", "jsonpath={.status.phase}")
-		if err != nil || phase != "Succeeded" {
-			return fmt.Errorf("pod load-%s is %q: %w", name, phase, err)
-		}
-		return nil
-	})
-	return answers(t, c.kubectl(t, "-n", shop, "logs", "load-"+name))
 }
 
 // away looks at what was answered without the API server.

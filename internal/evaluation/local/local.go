@@ -50,6 +50,8 @@ type Options struct {
 	// Decider, if set, gives the decider that is asked for a DeciderModel in place of the one that its manifest is about;
 	// nil for those that are as they are written.
 	Decider func(m *v1alpha1.DeciderModel) inference.Decider
+	// Processes, if set, run the deciders of runtime LlamaCpp.
+	Processes *serve.Processes
 	// Log of the gate; discarded by default.
 	Log *slog.Logger
 }
@@ -109,7 +111,7 @@ func (g *Gate) serve(ctx context.Context, o Options) error {
 		g.done <- serve.Run(ctx, serve.Config{
 			Manifests: in("manifests"), Listen: "127.0.0.1:0", TokenFile: in("tokens.csv"), AuditLog: cmp.Or(o.AuditLog, in("audit.jsonl")),
 			ApprovalLog: in("approvals.jsonl"), PermitKey: in("permit-key.json"), ApproverSecret: in("approver-secret"),
-			Version: o.Version, Log: slog.New(log), NoReuse: true, Asked: g.asked.add, Decider: o.Decider,
+			Version: o.Version, Log: slog.New(log), NoReuse: true, Asked: g.asked.add, Decider: o.Decider, Processes: o.Processes,
 			Listening: func(a net.Addr) { address <- a },
 		})
 	}()

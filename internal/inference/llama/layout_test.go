@@ -88,29 +88,31 @@ func TestSeamsStandWhereStatesPart(t *testing.T) {
 // word or two.
 func TestTheWholeBeginningIsUsedAgain(t *testing.T) {
 	e := use(t, smollm2)
-	ask := func(note, turn string, order int) (lay prompt, reused int) {
+	laid := func(note, turn string, order int) prompt {
 		state := strings.TrimSuffix(strings.TrimPrefix(seamState(t, note, turn, order), "<state>\n"), "\n</state>\n\n")
-		reply, err := e.Ask(t.Context(), []byte(state), []questions.Question{short("money")})
-		shared, seams, err2 := e.layout.shared(e.network, []byte(state))
+		shared, seams, err := e.layout.shared(e.network, []byte(state))
+		own, err2 := e.layout.own(e.network, short("money"))
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
-		return newPrompt(shared, nil, seams...), reply.ReusedTokens
+		return e.layout.prompt(shared, own, seams)
 	}
-	first, _ := ask("Be brief.", "Refund order 7.", 7)
+	first := laid("Be brief.", "Refund order 7.", 7)
 	long := strings.Repeat("Please do it as soon as you can. ", 9) + "Now order 8."
 	for _, next := range []struct {
 		what, note, turn string
 		order            int
-		again            int // tokens that are the same and yet computed again
+		again            int // tokens that are the same and yet computed again, at most
 	}{
-		{"another tool", "Do not guess.", "Refund order 7.", 7, 8},
+		{"another tool", "Do not guess.", "Refund order 7.", 7, 3},
 		{"another request", "Do not guess.", "Now order 8.", 8, 8},
 		{"another call for a short request", "Do not guess.", "Now order 8.", 9, tile},
 		{"a long request", "Do not guess.", long, 9, 16},
-		{"another call for a long request", "Do not guess.", long, 10, 8},
+		{"another call for a long request", "Do not guess.", long, 10, 3},
 	} {
-		second, reused := ask(next.note, next.turn, next.order)
+		second := laid(next.note, next.turn, next.order)
+		s := sequence(first)
+		reused := s.keep(s.common(second))
 		if both := alike(first.tokens, second.tokens); reused > both || reused < both-next.again {
 			t.Errorf("%s: %d tokens are the same, %d were used again", next.what, both, reused)
 		}

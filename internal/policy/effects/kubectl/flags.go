@@ -51,7 +51,8 @@ type parsed struct {
 	problem string
 }
 
-func (p parsed) values(name string) []string { return p.flags[name] }
+// manifests are the files that the command reads.
+func (p parsed) manifests() []string { return p.flags["filename"] }
 
 func (p parsed) last(name string) string {
 	if v := p.flags[name]; len(v) > 0 {

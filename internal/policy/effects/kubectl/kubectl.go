@@ -90,7 +90,7 @@ func Args(args []string) Result {
 		return unparsed(p.problem)
 	}
 	r := Result{Effects: command.effects, Parsed: true, Verb: verb, Why: command.why(verb)}
-	if command.effects.IsRead() && len(p.values("filename")) > 0 {
+	if command.effects.IsRead() && len(p.manifests()) > 0 {
 		return unparsed("a manifest may name any object, a secret included")
 	}
 	if problem := r.targets(command.args, p); problem != "" {
@@ -117,7 +117,7 @@ func Args(args []string) Result {
 
 // selects tells whether objects are picked otherwise than by name.
 func selects(p parsed) bool {
-	return p.last("all") == "true" || p.last("all-pods") == "true" || len(p.values("filename")) > 0 ||
+	return p.last("all") == "true" || p.last("all-pods") == "true" || len(p.manifests()) > 0 ||
 		p.last("selector") != "" || p.last("field-selector") != ""
 }
 
@@ -151,10 +151,10 @@ func verbOf(args []string) (verb string, rest []string) {
 
 // targets fills in what the command is about.
 func (r *Result) targets(kind argKind, p parsed) string {
-	if len(p.values("filename")) > 0 {
+	if len(p.manifests()) > 0 {
 		r.Resources = append(r.Resources, AnyKind)
 	}
-	for _, file := range p.values("filename") {
+	for _, file := range p.manifests() {
 		if strings.Contains(file, "://") {
 			return "a manifest comes from the network"
 		}

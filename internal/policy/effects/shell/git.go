@@ -77,6 +77,7 @@ func git(w *walker, args []string) {
 	if len(args) == 0 {
 		return
 	}
+	w.path(".") // whatever git is asked, the repository of the folder answers
 	if gitLists[strings.Join(args, " ")] {
 		if args[0] == "config" { // which lists the user's own settings too
 			w.path("~/.gitconfig")

@@ -248,8 +248,8 @@ func (w *walker) anyPath(args []string) {
 		case len(arg) > 2 && arg[0] == '-' && arg[1] != '-':
 			w.cluster(arg[1:])
 		}
-		if at := strings.IndexByte(arg, '@'); at >= 0 {
-			w.path(arg[at+1:])
+		if _, file, found := strings.Cut(arg, "@"); found {
+			w.path(file)
 		}
 		if !strings.HasPrefix(arg, "-") || arg == "-" {
 			w.path(arg)
