@@ -226,9 +226,9 @@ func TestDeskCodesAreComplete(t *testing.T) {
 	const page = "docs/reference/http-errors.md"
 	known := table(t, page, "Codes of the gate")
 	var want []string
-	for _, file := range sourceOf(t, "internal/serve") {
+	for _, file := range slices.Concat(sourceOf(t, "internal/serve"), sourceOf(t, "internal/approverapi"), sourceOf(t, "internal/cluster")) {
 		ast.Inspect(file, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && nameOf(call.Fun) == "refuse" && len(call.Args) == 4 {
+			if call, ok := n.(*ast.CallExpr); ok && nameOf(call.Fun) == "Refuse" && len(call.Args) == 4 {
 				if code := text(t, call.Args[2]); known[code] == nil {
 					want = append(want, code)
 				}

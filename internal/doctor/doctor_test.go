@@ -156,7 +156,10 @@ const (
 )
 
 func TestDiagnose(t *testing.T) {
-	advice := func(s *Snapshot) { s.ToolPolicies[0].Spec.Tools[1].Permit = v1alpha1.PermitNone }
+	advice := func(s *Snapshot) {
+		drop := &s.ToolPolicies[0].Spec.Tools[1]
+		drop.Permit, drop.PermitAudience = v1alpha1.PermitNone, ""
+	}
 	tests := map[string]struct {
 		change func(*Snapshot)
 		// want are the beginnings of all that is said: severity, check, object and message.

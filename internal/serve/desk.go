@@ -20,11 +20,13 @@ import (
 // ApprovalsPath is where a person sees what waits and decides it.
 const ApprovalsPath = approverapi.Path
 
-// What a person sends and sees.
 type (
+	// Verdict is what a person sends.
 	Verdict = approverapi.Verdict
-	Shown   = approverapi.Shown
-	Other   = approverapi.Other
+	// Shown is an approval as a person sees it.
+	Shown = approverapi.Shown
+	// Other is what else waits from the same session.
+	Other = approverapi.Other
 )
 
 // desk is where a person decides. Its secrets are its own: no token of a caller opens it.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,14 +62,17 @@ func (c *cluster) inBackground(t *testing.T, name string, r v1alpha1.Request, se
 	c.kubectl(t, "-n", shop, "wait", "--for=condition=Ready", "pod/load-"+name, "--timeout=60s")
 }
 
-// stop ends the load of such a pod before its time, and gives the answers that it got.
+// stop ends the load of such a pod before its time, and gives the answers that it got, from the first that came from a gate:
+// the rules of the network take a moment to know a new pod.
 func (c *cluster) stop(t *testing.T, name string) []answer {
 	t.Helper()
 	id := c.kubectl(t, "-n", shop, "get", "pod", "load-"+name, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
 	if out, err := c.run(t.Context(), "", filepath.Join(c.root, "hack/node/kill.sh"), strings.TrimPrefix(id, "containerd://"), "SIGTERM"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	return c.loadAnswers(t, name)
+	all := c.loadAnswers(t, name)
+	first := slices.IndexFunc(all, func(a answer) bool { return a.Response.By != "client" })
+	return all[max(first, 0):]
 }
 
 // loadAnswers are the answers that such a pod got.

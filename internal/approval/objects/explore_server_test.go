@@ -65,13 +65,11 @@ func partsOf(r *http.Request) exploredRequest {
 // isOurs says whether a request is about approvals or Leases, and no look at the admission policy.
 func (r exploredRequest) isOurs() bool { return r.kind == resource || r.kind == "leases" }
 
-func (r exploredRequest) isWrite() bool { return r.Method != http.MethodGet }
-
 func (s *exploredServer) answer(r exploredRequest) *http.Response {
-	switch {
-	case r.kind == resource:
+	switch r.kind {
+	case resource:
 		return s.answerApprovals(r)
-	case r.kind == "leases":
+	case "leases":
 		return s.answerLeases(r)
 	}
 	if strings.HasSuffix(r.kind, "bindings") {
@@ -210,6 +208,6 @@ func reply(status int, o any) *http.Response {
 
 func refusal(status int, reason metav1.StatusReason) *http.Response {
 	return reply(status, &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(status), //nolint:gosec // an HTTP status
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(status),
 	})
 }
