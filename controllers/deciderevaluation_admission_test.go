@@ -1,11 +1,13 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -50,7 +52,16 @@ func TestOnlyTheManagerWritesEvaluationsOfARollOut(t *testing.T) {
 		}
 		return e
 	}
-	waitForRefusal(t, func() error { return admin.Create(t.Context(), evaluation(controller)) })
+	waitFor(t, true, func() error { return admin.Create(t.Context(), evaluation(controller)) })
+	t.Cleanup(func() { // other tests of this package write results as they like
+		meta := metav1.ObjectMeta{Name: names.EvaluationPolicy}
+		for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta}} {
+			if err := admin.Delete(context.Background(), o); err != nil {
+				t.Error(err)
+			}
+		}
+		waitFor(t, false, func() error { return admin.Create(context.Background(), evaluation(controller), client.DryRunAll) })
+	})
 	for name, test := range map[string]struct {
 		do   func() error
 		want string
@@ -99,18 +110,18 @@ func TestOnlyTheManagerWritesEvaluationsOfARollOut(t *testing.T) {
 	}
 }
 
-// waitForRefusal waits until an API server evaluates a policy that was just written.
-func waitForRefusal(t *testing.T, try func() error) {
+// waitFor waits until an API server refuses what a policy forbids that was just written, or no longer does.
+func waitFor(t *testing.T, isRefused bool, try func() error) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
 		err := try()
-		if apierrors.IsForbidden(err) {
+		if apierrors.IsForbidden(err) == isRefused {
 			return
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("it is not refused: %v", err)
+			t.Fatalf("refused, want %t: %v", isRefused, err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
