@@ -53,14 +53,15 @@ func TestOnlyTheManagerWritesEvaluationsOfARollOut(t *testing.T) {
 		return e
 	}
 	waitFor(t, true, func() error { return admin.Create(t.Context(), evaluation(controller)) })
+	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { // other tests of this package write results as they like
 		meta := metav1.ObjectMeta{Name: names.EvaluationPolicy}
 		for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta}} {
-			if err := admin.Delete(context.Background(), o); err != nil {
+			if err := admin.Delete(ctx, o); err != nil {
 				t.Error(err)
 			}
 		}
-		waitFor(t, false, func() error { return admin.Create(context.Background(), evaluation(controller), client.DryRunAll) })
+		waitFor(t, false, func() error { return admin.Create(ctx, evaluation(controller), client.DryRunAll) })
 	})
 	for name, test := range map[string]struct {
 		do   func() error
