@@ -142,10 +142,10 @@ func TestAStreamTellsWhatHasChangedAndGoesOnWhereItWas(t *testing.T) {
 	}
 	missed := b.listen(t, t.Context(), eventID(t, event)) // it has missed the decision and two records
 	missed.next(t)
-	d.pass(t, pollEvery)
-	if got := missed.next(t); !strings.Contains(got, "event: decisions") {
+	if got := missed.next(t); !strings.Contains(got, "event: decisions") { // the look that the other one had
 		t.Errorf("first %q", got)
 	}
+	d.pass(t, pollEvery)
 	if got := missed.next(t); !strings.Contains(got, `data: {"pending":0}`) {
 		t.Errorf("then %q", got)
 	}

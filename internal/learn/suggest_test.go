@@ -136,7 +136,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"calls that cannot be undone":            {95, separable(func(w *world) { w.tool, w.class = "mail.send", "Send" }), Options{}, "cannot be undone", false},
 		"calls that always need a person":        {95, separable(func(w *world) { w.tool, w.class = "note.delete", "Destructive" }), Options{}, "cannot be undone", false},
 		"what rules hold is not theirs to save":  {95, separable(func(w *world) { w.rest = policy.Block }), Options{}, "no other numbers save stops", false},
-		"a decider that tells nothing apart":     {100, separable(func(w *world) { w.low, w.high = 0, 1 }), Options{}, "no other numbers save stops", false},
+		"a decider that tells nothing apart":     {99, separable(func(w *world) { w.low, w.high = 0, 0.99 }), Options{}, "no other numbers save stops", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
