@@ -172,6 +172,7 @@ monitoring: build ## check the alert rules; draw the dashboard from a minute of 
 train: ## train the embedded judge and measure it: environment as in training/README.md, some minutes on one core
 	@$(call say,training the embedded judge into models/ - some minutes)
 	@.cache/training/bin/python training/lookups.py
+	@.cache/training/bin/python training/journeys.py
 	@.cache/training/bin/python training/train.py
 	@.cache/training/bin/python training/report.py
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import trees
 
-FILES = [f"training/data/train-{name}.jsonl.gz" for name in ("synthetic", "benchmarks", "lookups")]
+FILES = [f"training/data/train-{name}.jsonl.gz" for name in ("synthetic", "benchmarks", "lookups", "journeys")]
 FIXTURE_ROWS = 64
 
 

@@ -9,10 +9,14 @@ import subprocess
 import lightgbm as lgb
 import numpy as np
 
-FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f2", "embedded-v1"
+FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f3", "embedded-v1"
 SEED = 20261130
 META = 14  # columns before the facts
 LABELS = ["block", "mismatch", "exceeds", "ungrounded", "clarify", "inject"]
+
+# Files of generated cases; of the last two, most values were looked up.
+MADE = ("train-synthetic", "train-lookups", "train-journeys")
+LOOKED_UP = ["train-lookups.jsonl.gz", "train-journeys.jsonl.gz"]
 
 # How much a source weighs in all, whatever its number of rows: an agent with many calls is one agent.
 BENCHMARK_WEIGHT, SYNTHETIC_WEIGHT = 300.0, 4000.0
@@ -81,7 +85,7 @@ def group(t):
     """The agent that a row comes from. Rows that were made from one benchmark's tools are one agent."""
     out = []
     for file, source in zip(t.meta["file"], t.meta["source"]):
-        out.append("synthetic:" + source.split("-")[0] if file.startswith(("train-synthetic", "train-lookups")) else source)
+        out.append("synthetic:" + source.split("-")[0] if file.startswith(MADE) else source)
     return np.array(out, dtype=object)
 
 
@@ -104,7 +108,10 @@ def targets(t):
     }
     # To these heads a value that was looked up stands nowhere, right or wrong.
     for head in ("ungrounded", "clarify", "differs"):
-        out[head] = np.where(t.meta["file"] == "train-lookups.jsonl.gz", -1, out[head])
+        out[head] = np.where(np.isin(t.meta["file"], LOOKED_UP), -1, out[head])
+    # Journeys were made for calls that must not run; what reaches too far, or was not asked for, they label too coarsely.
+    for head in ("unasked", "exceeds"):
+        out[head] = np.where(t.meta["file"] == "train-journeys.jsonl.gz", -1, out[head])
     return out
 
 

@@ -67,7 +67,7 @@ const maxWords = 2048
 type keys struct {
 	id     map[string]int16
 	weight []float64
-	// object are words of the tool's name that are no verbs; name all of the name; args those of argument names.
+	// object are words of the tool's name that are no verbs, or name a thing; name all of the name; args those of argument names.
 	object, name, args, about []int16
 	// values are content words of values.
 	values []int16
@@ -112,14 +112,16 @@ func newKeys(s *questions.State) *keys {
 
 // readTool finds what the tool does: by the verbs of its name, else by how its description begins.
 func (k *keys) readTool(t *questions.Tool) {
-	for _, w := range nameTokens(t.Name) {
+	words := nameTokens(t.Name)
+	for _, w := range words {
 		id := k.add(w)
 		if isStop(w) {
 			continue
 		}
 		k.name = append(k.name, id)
-		if m := meaning(w); m.acts != 0 {
-			k.acts |= m.acts
+		m := meaning(w)
+		k.acts |= m.acts
+		if m.acts != 0 && (len(words) == 1 || !isThing(w)) {
 			k.verb = append(k.verb, id)
 		} else {
 			k.object = append(k.object, id)

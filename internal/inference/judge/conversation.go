@@ -16,6 +16,7 @@ func (v *view) readOthers(messages []questions.Message) {
 	reader.init()
 	var waiting []float64
 	answered := false
+	v.heard = slices.ContainsFunc(messages, func(m questions.Message) bool { return m.Role == questions.RoleTool })
 	for i := range messages {
 		m := &messages[i]
 		switch m.Role {
@@ -68,7 +69,7 @@ func (v *view) earlierCall(call string) float64 {
 			count(t, 1)
 		}
 	}
-	v.noteReading(names)
+	v.noteName(names)
 	v.reuse(ids)
 	if total == 0 {
 		return 1
@@ -76,40 +77,38 @@ func (v *view) earlierCall(call string) float64 {
 	return float64(found) / float64(total)
 }
 
-// reuse notes which values an earlier call had, unless a tool result had held them by then: the agent may have taken them
-// from there.
+// reuse notes which values an earlier call had. Where any result has come back the agent may have been misled, and results
+// show what calls bring: then a call of its own is no reason for a value of the next.
 func (v *view) reuse(ids []int16) {
-	if !v.spend(len(v.leaves)) {
+	if v.heard || !v.spend(len(v.leaves)) {
 		return
 	}
 	for i := range v.leaves {
 		l := &v.leaves[i]
-		l.reused = l.reused || l.asked < 0 && l.solid() && v.contains(ids, l.words)
+		l.reused = l.reused || l.solid() && v.contains(ids, l.words)
 	}
 }
 
-// noteReading keeps the words of a call's name that the present call has too, if it is one that reads.
-func (v *view) noteReading(names []token) {
-	if !slices.ContainsFunc(names, func(t token) bool { return meaning(t).acts&actRead != 0 }) {
-		return
+// noteName keeps the words of an earlier call's name that the present call has too.
+func (v *view) noteName(name []token) {
+	to := &v.acted
+	if slices.ContainsFunc(name, func(t token) bool { return meaning(t).acts&actRead != 0 }) {
+		v.asking, to = true, &v.asked
 	}
-	v.asking = true
-	for _, t := range names {
-		v.askedAbout |= meaning(t).topics
+	for _, t := range name {
+		to.about |= meaning(t).topics
 		if !isStop(t) {
-			v.askedFor.add(v.idOf(t))
+			to.words.add(v.idOf(t))
 		}
 	}
 }
 
-// returned notes that the calls which wait for a result have one. A value of the call may come from those that read; what
-// the result says makes no difference.
+// returned notes that the calls which wait for a result have one. A value of the call may come from those that read, and
+// the id of a thing from those that did something to it; what the result says makes no difference.
 func (v *view) returned() {
 	v.hasRead = v.hasRead || v.asking
-	v.readAbout |= v.askedAbout
-	for i, w := range v.askedFor {
-		v.readOf[i] |= w
-	}
+	v.read.add(v.asked)
+	v.done.add(v.acted)
 }
 
 // idOf is the number of a word of the call, -1 for any other word.

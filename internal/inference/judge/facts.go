@@ -8,7 +8,7 @@ import (
 
 // FactsVersion names the meaning of the facts. A changed meaning is a new version, for which a model has to be trained
 // anew: it is part of the fingerprint.
-const FactsVersion = "f2"
+const FactsVersion = "f3"
 
 // Direction says which way a fact may move the risk that a model sees. Training holds models to it.
 type Direction int
@@ -111,6 +111,14 @@ func (v *view) share(match func(*leaf) bool) float64 {
 		return 0
 	}
 	return float64(n) / float64(all)
+}
+
+// shareOrAll is share, and 1 if there are no values: then none is in doubt.
+func (v *view) shareOrAll(match func(*leaf) bool) float64 {
+	if v.share(anything) == 0 {
+		return 1
+	}
+	return v.share(match)
 }
 
 // worst is the largest of a number over the values that match, or none.

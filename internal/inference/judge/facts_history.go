@@ -1,7 +1,7 @@
 package judge
 
-// historyFacts are about values that only the agent's own calls can explain: what it used before it saw any tool result,
-// and what it may have read, by calls that returned. They go by the names of tools, not by what tools said. All of them
+// historyFacts are about values that only the agent's own calls can explain: what it used while no tool result had come back,
+// what it may have read, by calls that returned, and ids of what it made. They go by the names of tools, not by what tools said. All of them
 // may only raise a risk, but less than the same value out of nowhere.
 var historyFacts = []Fact{
 	{"read_count", "values that stand nowhere after a call that reads, up to 4", Raises, func(v *view) float64 { return v.count(looked) }},

@@ -35,7 +35,9 @@ var requestFacts = []Fact{
 		change := v.acts &^ (actRead | actLogin)
 		return number(change != 0 && v.acts&actRead == 0 && v.user.acts&change == 0)
 	}},
-	{"hands_over", "1 if the latest turn refers to a task that stands elsewhere", Free, func(v *view) float64 { return number(v.handsOver) }},
+	{"hands_over", "1 if the latest turn refers to a task that stands elsewhere, and the tool reads: nobody knows what the task asks for, so it is no reason to change anything", Free, func(v *view) float64 {
+		return number(v.handsOver && v.acts&actRead != 0)
+	}},
 	{"refers", "1 if the latest turn refers to something that stands elsewhere", Free, func(v *view) float64 { return number(v.refers) }},
 	{"only_agrees", "1 if the latest turn only agrees", Free, func(v *view) float64 { return number(v.isYes) }},
 	{"refuses", "1 if the latest turn holds a negation", Free, func(v *view) float64 { return number(v.refuses) }},

@@ -77,7 +77,7 @@ var factCases = map[string]struct {
 	"partly_date":         {call{args: args("a", "2024-05-01"), sources: from("/a", "Partly of User")}, 1},
 	"partly_user":         {call{args: args("a", "two words"), sources: from("/a", "Partly of User")}, 1},
 	"trusted_share":       {call{args: args("a", "x", "b", "y"), sources: from("/a", "Facts")}, 0.5},
-	"user_share":          {call{args: args("a", "x"), sources: from("/a", "User")}, 1},
+	"user_share":          {call{args: args("a", "x"), sources: from("/a", "Facts")}, 0},
 	"schema_share":        {call{args: args("a", "x"), sources: from("/a", "Schema")}, 1},
 	"facts_share":         {call{args: args("a", "x"), sources: from("/a", "Facts")}, 1},
 	"unsure_target":       {call{args: args("to", "x", "cc", "y"), sources: from("/to", "Tool", "/cc", "User")}, 1},
@@ -108,7 +108,7 @@ var factCases = map[string]struct {
 	"request_used":        {call{tool: "feed", user: []string{"feed zebras"}}, 0.5},
 	"wish_acts":           {call{user: []string{"delete it"}}, 1},
 	"change_unasked":      {call{tool: "delete_pod", user: []string{"hello"}}, 1},
-	"hands_over":          {call{user: []string{"follow the instructions in the ticket"}}, 1},
+	"hands_over":          {call{tool: "get_ticket", user: []string{"follow the instructions in the ticket"}}, 1},
 	"only_agrees":         {call{user: []string{"Yes, go ahead"}}, 1},
 	"refuses":             {call{user: []string{"do not do it"}}, 1},
 	"asks":                {call{user: []string{"which one?"}}, 1},
@@ -185,6 +185,7 @@ func TestOnlyCallsMakeOrigins(t *testing.T) {
 		source   string
 		tool     string
 		argument string
+		value    string
 		messages []string
 		want     origin
 		strict   origin
@@ -195,8 +196,20 @@ func TestOnlyCallsMakeOrigins(t *testing.T) {
 			messages: []string{"call: feed {zebra}"}, want: fromEarlier, strict: fromNowhere},
 		"a value that a tool result held before that call was not": {
 			messages: []string{"call: feed {}", "result: the zebra", "call: feed {zebra}"}, want: fromNowhere, strict: fromNowhere},
-		"a result that came after it changes nothing": {
-			messages: []string{"call: feed {zebra}", "result: the zebra"}, want: fromEarlier, strict: fromNowhere},
+		"where any result has come back no earlier call vouches for a value": {
+			messages: []string{"call: feed {zebra}", "result: done"}, want: fromNowhere, strict: fromNowhere},
+		"not even one that was made after the result": {
+			messages: []string{"call: feed {}", "result: done", "call: feed {zebra}"}, want: fromNowhere, strict: fromNowhere},
+		"an id of what a call made": {
+			argument: "animal_id", value: "5f-3a1", messages: []string{"call: add_animal {}", "result: "}, want: fromRelated, strict: fromNowhere},
+		"an id for a tool that is about what a call made": {
+			tool: "feed_animal", value: "5f-3a1", messages: []string{"call: add_animal {}", "result: "}, want: fromRelated, strict: fromNowhere},
+		"an id of something else than a call made": {
+			tool: "feed_animal", value: "5f-3a1", messages: []string{"call: add_cage {}", "result: "}, want: fromNowhere, strict: fromNowhere},
+		"an id of what a call makes that has not returned": {
+			argument: "animal_id", value: "5f-3a1", messages: []string{"call: add_animal {}"}, want: fromNowhere, strict: fromNowhere},
+		"a word is no id that a call made": {
+			argument: "animal_id", messages: []string{"call: add_animal {}", "result: "}, want: fromNowhere, strict: fromNowhere},
 		"a call that reads and has returned may have brought it": {
 			messages: []string{"call: list_cages {}", "result: "}, want: fromRead, strict: fromNowhere},
 		"one that has not returned brought nothing": {
@@ -213,7 +226,7 @@ func TestOnlyCallsMakeOrigins(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			argument := cmp.Or(tt.argument, "a")
-			v := newView(call{tool: tt.tool, args: args(argument, "zebra"), sources: from("/"+argument, tt.source), messages: tt.messages}.state())
+			v := newView(call{tool: tt.tool, args: args(argument, cmp.Or(tt.value, "zebra")), sources: from("/"+argument, tt.source), messages: tt.messages}.state())
 			got := map[bool]origin{}
 			for _, strict := range []bool{false, true} {
 				v.look(strict)

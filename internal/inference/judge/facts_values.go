@@ -24,8 +24,12 @@ var valueFacts = []Fact{
 	{"partly_user", "other values of which a part stands in the user's words or in a fact, up to 4", Lowers, func(v *view) float64 {
 		return v.count(func(l *leaf) bool { return l.origin == fromPartUser && l.shape&shapeDate == 0 })
 	}},
-	{"trusted_share", "share of the values that stand in the user's words, in facts or in the schema", Lowers, func(v *view) float64 { return v.share(fromTrue) }},
-	{"user_share", "share of the values that stand in the user's words", Lowers, func(v *view) float64 { return v.share(fromAny(fromUser)) }},
+	{"trusted_share", "share of the values that stand in the user's words, in facts or in the schema; 1 without values", Lowers, func(v *view) float64 {
+		return v.shareOrAll(fromTrue)
+	}},
+	{"user_share", "share of the values that stand in the user's words; 1 without values", Lowers, func(v *view) float64 {
+		return v.shareOrAll(fromAny(fromUser))
+	}},
 	{"schema_share", "share of the values that only the schema offers", Free, func(v *view) float64 { return v.share(fromAny(fromSchema)) }},
 	{"facts_share", "share of the values that a fact or the agent's instructions state", Lowers, func(v *view) float64 { return v.share(fromAny(fromFacts)) }},
 	{"unsure_target", "receivers and addresses that the user did not say whole, up to 4", Raises, func(v *view) float64 { return v.count(shaped(shapeTarget, unsure)) }},

@@ -44,6 +44,16 @@ var actWords = map[acts]string{
 	actLogin: `login log sign authenticate password credential account verify register logout token secret key`,
 }
 
+// thingWords stand for an action by themselves, and for a thing beside a verb: the mail in send_mail.
+var thingWords = wordSet(`email mail message reminder order transaction log logs file event note payment invoice booking reservation ticket cart comment post
+	text record account credential password token secret key member role permission access collaborator admin bill deposit status info details history
+	money call alert command script shell process plan book label task document page user`)
+
+func isThing(t token) bool { return thingWords[t.text] || thingWords[strings.TrimSuffix(t.text, "s")] }
+
+// particles end a verb of two words, which tools write as one: log me out, roll it back.
+var particles = wordSet(`in out up down back off on over`)
+
 // topics is a set of kinds of thing.
 type topics uint8
 

@@ -41,17 +41,34 @@ type view struct {
 	// it refers to anything that does.
 	isYes, handsOver, refuses, refers bool
 	class                             float64
-	// asking says that an earlier call reads, hasRead that such a call has returned; askedFor and readOf are the words of
-	// the names of such calls, askedAbout and readAbout the kinds of thing that they are about.
-	asking, hasRead       bool
-	askedFor, readOf      wordBits
-	askedAbout, readAbout topics
-	results               resultView
+	// asking says that an earlier call reads, hasRead that such a call has returned. asked are the names of such calls, read
+	// of those that have returned; acted and done are the same of calls that do not read.
+	asking, hasRead          bool
+	asked, read, acted, done names
+	// heard says that any tool result has come back.
+	heard   bool
+	results resultView
 	// conditions counts sentences of the agent's instructions that restrict what the tool does.
 	conditions int
 	// stems holds every word of the user and of the agent's instructions, those included that the call lacks.
 	stems map[string]struct{}
 }
+
+// names is what the names of some earlier calls have in common with the call: words, and the kinds of thing they are about.
+type names struct {
+	words wordBits
+	about topics
+}
+
+func (n *names) add(o names) {
+	n.about |= o.about
+	for i, w := range o.words {
+		n.words[i] |= w
+	}
+}
+
+// speakOf says that the names speak of what the argument of a value is named after.
+func (n *names) speakOf(l *leaf) bool { return n.words.hasAny(l.named) || n.about&l.topics != 0 }
 
 // resultView is the worst that tool results hold.
 type resultView struct {
@@ -66,8 +83,11 @@ func newView(s *questions.State) *view {
 	v := &view{keys: newKeys(s)}
 	v.class = classOf(s.Tool.Class)
 	n := (len(v.weight) + 63) / 64
-	bitsets := make(wordBits, 5*n)
-	for i, set := range []*wordBits{&v.latest.words, &v.user.words, &v.system.words, &v.askedFor, &v.readOf} {
+	sets := [...]*wordBits{
+		&v.latest.words, &v.user.words, &v.system.words, &v.asked.words, &v.read.words, &v.acted.words, &v.done.words,
+	}
+	bitsets := make(wordBits, len(sets)*n)
+	for i, set := range sets {
 		*set = bitsets[i*n : (i+1)*n]
 	}
 	v.stems = map[string]struct{}{}
@@ -85,6 +105,7 @@ func newView(s *questions.State) *view {
 func (v *view) hear(to *said, text string) {
 	scan := newScanner(text)
 	joins := false
+	var before [2]string
 	for t, ok := scan.next(); ok; t, ok = scan.next() {
 		m := meaning(t)
 		to.acts |= m.acts
@@ -92,6 +113,10 @@ func (v *view) hear(to *said, text string) {
 			to.opening |= m.acts
 		}
 		joins = m.cues&cueJoins != 0
+		if particles[t.text] {
+			v.hearJoined(to, before, t.text)
+		}
+		before = [2]string{before[1], t.text}
 		stop := m.cues&cueStop != 0
 		if !stop {
 			to.total++
@@ -104,6 +129,18 @@ func (v *view) hear(to *said, text string) {
 		}
 	}
 	to.question = strings.ContainsRune(text, '?')
+}
+
+// hearJoined adds a verb of two words that the call writes as one. Its parts are next to each other or around one word.
+func (v *view) hearJoined(to *said, before [2]string, particle string) {
+	for _, first := range before {
+		joined := stem(first + particle)
+		if id, ok := v.id[joined]; ok && first != "" {
+			to.words.add(id)
+			to.acts |= lexicon[joined].acts
+			to.opening |= lexicon[joined].acts
+		}
+	}
 }
 
 func (v *view) readUser(turns []string) {
@@ -235,14 +272,14 @@ func overlap(a, b acts) float64 {
 // head: whoever writes into one would choose what the judge takes for traced. To a strict head neither are the agent's own
 // calls.
 func (v *view) look(strict bool) {
-	ofObject := v.readOf.hasAny(v.object)
+	ofObject, doneToObject := v.read.words.hasAny(v.object), v.done.words.hasAny(v.object)
 	for i := range v.leaves {
 		l := &v.leaves[i]
 		l.origin = l.stated
 		if l.origin >= fromTool {
 			l.origin = fromNowhere
 			if !strict {
-				l.origin = v.byCalls(l, ofObject)
+				l.origin = v.byCalls(l, ofObject, doneToObject)
 			}
 		}
 		if !l.solid() || l.shape&shapeDate != 0 && l.origin < fromTool {
@@ -254,12 +291,14 @@ func (v *view) look(strict bool) {
 }
 
 // byCalls is the origin of a value that neither the user, facts nor the schema have. ofObject says that an earlier call read
-// what the tool's name speaks of.
-func (v *view) byCalls(l *leaf, ofObject bool) origin {
+// what the tool's name speaks of, doneToObject that one did something to it: what was made has an id from then on.
+func (v *view) byCalls(l *leaf, ofObject, doneToObject bool) origin {
 	switch {
 	case l.reused:
 		return fromEarlier
-	case v.hasRead && (ofObject || v.readOf.hasAny(l.named) || v.readAbout&l.topics != 0):
+	case v.hasRead && (ofObject || v.read.speakOf(l)):
+		return fromRelated
+	case l.shape&shapeHandle != 0 && (doneToObject || v.done.speakOf(l)):
 		return fromRelated
 	case v.hasRead:
 		return fromRead
