@@ -31,6 +31,7 @@ func TestOnlyTheManagerWritesEvaluationsOfARollOut(t *testing.T) {
 		return c
 	}
 	admin, manager := as(s.Config()), as(s.ServiceAccount(t, names.Namespace, names.ManagerServiceAccount))
+	collector := as(s.User(t, "system:kube-controller-manager", "system:masters")) // where controllers have no accounts of their own
 	i := 0
 	evaluation := func(owner ...metav1.OwnerReference) *v1alpha1.DeciderEvaluation {
 		i++
@@ -81,6 +82,11 @@ func TestOnlyTheManagerWritesEvaluationsOfARollOut(t *testing.T) {
 			e.OwnerReferences = nil
 			return admin.Update(t.Context(), e)
 		}, belongs},
+		"whose owner is taken away by the garbage collector": {func() error {
+			e := made(evaluation(controller), manager)
+			e.OwnerReferences = nil
+			return collector.Update(t.Context(), e)
+		}, ""},
 		"that gets a label": {func() error {
 			e := made(evaluation(controller), manager)
 			e.Labels = map[string]string{"a": "b"}

@@ -25,6 +25,14 @@ func TestAnEvaluationThatTheManagerDidNotMakePromotesNothing(t *testing.T) {
 	}{
 		"the same in all": {owned, false},
 		"with no owner":   {func(*v1alpha1.DeciderEvaluation, *v1alpha1.DeciderModel) {}, true},
+		"with an owner of another kind and the model's UID": {func(e *v1alpha1.DeciderEvaluation, m *v1alpha1.DeciderModel) {
+			owned(e, m)
+			e.OwnerReferences[0].Kind = v1alpha1.KindDeciderEvaluation
+		}, true},
+		"with an owner of another group and the model's UID": {func(e *v1alpha1.DeciderEvaluation, m *v1alpha1.DeciderModel) {
+			owned(e, m)
+			e.OwnerReferences[0].APIVersion = "apps/v1"
+		}, true},
 		"with other cases": {func(e *v1alpha1.DeciderEvaluation, m *v1alpha1.DeciderModel) {
 			owned(e, m)
 			e.Spec.CaseSet.SHA256 = pinnedHash

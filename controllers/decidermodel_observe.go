@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -190,7 +191,7 @@ func (r *DeciderModelReconciler) observeEvaluation(ctx context.Context, f *decid
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading the evaluation: %w", err)
-	case !metav1.IsControlledBy(&e, f.model), !equality.Semantic.DeepEqual(e.Spec, wanted.Spec):
+	case !isOf(&e, f.model), !equality.Semantic.DeepEqual(e.Spec, wanted.Spec):
 		// Its name can be foreseen, and an owner can be written by whoever makes it: only its spec says what it has shown.
 		facts.evaluationTaken = "DeciderEvaluation " + e.Name
 		return nil
@@ -199,6 +200,12 @@ func (r *DeciderModelReconciler) observeEvaluation(ctx context.Context, f *decid
 		facts.evaluation = &e
 	}
 	return nil
+}
+
+// isOf says whether an evaluation is of a model's roll-out. Admission guards owners by their kind, and so it has to be right.
+func isOf(e *v1alpha1.DeciderEvaluation, m *v1alpha1.DeciderModel) bool {
+	o := metav1.GetControllerOf(e)
+	return o != nil && o.UID == m.UID && o.Kind == v1alpha1.KindDeciderModel && strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/")
 }
 
 // observePods looks at the Deployment of a revision and, while nothing of it serves, at what keeps its pods from it.

@@ -127,8 +127,9 @@ func (r *ToolApprovalReconciler) Reconcile(ctx context.Context, a *v1alpha1.Tool
 	return ctrl.Result{RequeueAfter: max(approvalChangesAt(a, used, now).Sub(now), time.Second)}, nil
 }
 
-// count counts a decision, wherever it was made, once: only the manager writes Ready, and it is True from the pass on that
-// has seen the decision.
+// count counts a decision, wherever it was made, about once: only the manager writes Ready, and it is True from the pass on
+// that has seen the decision. A pass that finds the object as it was before that was written counts it again, and a manager
+// that ends in between does not count it.
 func (r *ToolApprovalReconciler) count(before, after *v1alpha1.ToolApproval) {
 	c := meta.FindStatusCondition(after.Status.Conditions, string(v1alpha1.ConditionReady))
 	if after.Spec.Decision == nil || c.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Status.Conditions, c.Type) {

@@ -104,6 +104,7 @@ func (a *clusterApprovals) find(ctx context.Context, name string) (*serve.Shown,
 	return &serve.Shown{Approval: found, AlsoPending: approverapi.Others(&found, all)}, nil
 }
 
+// decide decides in the name of the user that the API server knows, and says so.
 func (a *clusterApprovals) decide(ctx context.Context, w io.Writer, name string, v serve.Verdict) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

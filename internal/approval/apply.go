@@ -36,7 +36,6 @@ func (b *book) apply(e event) error {
 		k.end(Expired, k.Call.ExpiresAt)
 	case e.Op == opForget && !k.live():
 		b.forget(k)
-		b.forgetRaises(e.At)
 		return nil
 	default:
 		return fmt.Errorf("%s of what is %s", e.Op, k.State)

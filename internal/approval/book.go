@@ -18,8 +18,8 @@ type book struct {
 	byCall map[string][]*kept
 	// series counts the names of each prefix as long as any of them is kept.
 	series map[string]*series
-	// raises are what callers have caused, for RaisesKept, by caller.
-	raises map[string][]Raise
+	// raises are when callers have caused what, for RaisesKept, by caller and id.
+	raises map[string]map[string]time.Time
 	// pending calls by caller and by namespace.
 	callers, namespaces map[string]int
 	// next moment at which something expires or can be forgotten.
@@ -40,7 +40,7 @@ type series struct{ last, kept int }
 func newBook() *book {
 	return &book{
 		byID: map[string]*kept{}, byName: map[string]*kept{}, byKey: map[string][]*kept{}, byCall: map[string][]*kept{},
-		series: map[string]*series{}, raises: map[string][]Raise{}, callers: map[string]int{}, namespaces: map[string]int{},
+		series: map[string]*series{}, raises: map[string]map[string]time.Time{}, callers: map[string]int{}, namespaces: map[string]int{},
 	}
 }
 

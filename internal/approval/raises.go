@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -34,9 +35,9 @@ var (
 // Raised implements Ledger. It knows all of RaisesKept.
 func (s *store) Raised(ctx context.Context, caller string, since time.Time) (out []Raise, err error) {
 	err = s.look(ctx, func(b *book, _ time.Time) {
-		for _, r := range b.raises[caller] {
-			if r.At.After(since) {
-				out = append(out, r)
+		for id, at := range b.raises[caller] {
+			if at.After(since) {
+				out = append(out, Raise{id, at})
 			}
 		}
 	})
@@ -50,8 +51,13 @@ func (s *store) KeepRaise(ctx context.Context, _ string, _ Raise, _ time.Time) e
 
 // noteRaise remembers for RaisesKept what a caller has caused.
 func (b *book) noteRaise(caller string, r Raise) {
-	if !slices.ContainsFunc(b.raises[caller], func(o Raise) bool { return o.ID == r.ID }) {
-		b.raises[caller] = append(b.raises[caller], r)
+	all := b.raises[caller]
+	if all == nil {
+		all = map[string]time.Time{}
+		b.raises[caller] = all
+	}
+	if _, isNoted := all[r.ID]; !isNoted {
+		all[r.ID] = r.At
 	}
 }
 
@@ -68,11 +74,9 @@ func (b *book) applyCount(e event) error {
 // forgetRaises drops what no budget counts any more.
 func (b *book) forgetRaises(now time.Time) {
 	for caller, all := range b.raises {
-		all = slices.DeleteFunc(all, func(r Raise) bool { return now.Sub(r.At) >= RaisesKept })
+		maps.DeleteFunc(all, func(_ string, at time.Time) bool { return now.Sub(at) >= RaisesKept })
 		if len(all) == 0 {
 			delete(b.raises, caller)
-		} else {
-			b.raises[caller] = all
 		}
 	}
 }
@@ -81,9 +85,9 @@ func (b *book) forgetRaises(now time.Time) {
 func (b *book) counts() []event {
 	var events []event
 	for caller, all := range b.raises {
-		for _, r := range all {
-			if b.byID[r.ID] == nil {
-				events = append(events, event{Op: opCount, At: r.At, ID: r.ID, Caller: caller})
+		for id, at := range all {
+			if b.byID[id] == nil {
+				events = append(events, event{Op: opCount, At: at, ID: id, Caller: caller})
 			}
 		}
 	}

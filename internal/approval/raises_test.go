@@ -67,6 +67,24 @@ func TestWhatACallerHasCausedOutlastsItsApprovals(t *testing.T) {
 	w.close()
 }
 
+// A journal holds the raises of a day: what each of them takes must not grow with how many there are.
+func TestManyRaisesOfOneCallerAreNotedInNoTime(t *testing.T) {
+	b := newBook()
+	const many = 200_000 // looked through for each, they would take minutes
+	began := time.Now()
+	for i := range many {
+		for range 2 {
+			b.noteRaise("shop/agent", Raise{fmt.Sprint(i), noon})
+		}
+	}
+	if n := len(b.raises["shop/agent"]); n != many {
+		t.Errorf("%d are noted, want %d", n, many)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func TestCountsThatNoBookLeadsToAreRefused(t *testing.T) {
 	raised := event{Op: opRaise, At: noon, ID: "a", Call: new(call())}
 	raised.Name = raised.Call.prefix() + "1"

@@ -92,6 +92,7 @@ func (s *store) pass(now time.Time) error {
 			return fmt.Errorf("letting approvals expire: %w", err)
 		}
 	}
+	s.book.forgetRaises(now)
 	if s.journal != nil {
 		s.unwritten = append(s.unwritten, due...)
 	}

@@ -237,6 +237,9 @@ func (a *API) decision(ctx context.Context, name string, v *Verdict) (approval.D
 	return approval.Decision{Outcome: outcome, By: a.options.Who(ctx), Message: v.Message, ID: v.ID}, nil
 }
 
+// ErrOverloaded is what Approvals give while they decide too much at once.
+var ErrOverloaded = errors.New("too many decisions are looked at: send it again in a moment")
+
 // undecided says why nothing was decided.
 func (a *API) undecided(w http.ResponseWriter, r *http.Request, name string, err error) {
 	switch {
@@ -250,6 +253,8 @@ func (a *API) undecided(w http.ResponseWriter, r *http.Request, name string, err
 		Refuse(w, http.StatusForbidden, "NotYours", err.Error())
 	case errors.Is(err, approval.ErrBadDecision), errors.Is(err, approval.ErrTooLarge), errors.Is(err, approval.ErrBadEvidence):
 		Refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+	case errors.Is(err, ErrOverloaded):
+		Refuse(w, http.StatusServiceUnavailable, "Overloaded", err.Error())
 	default:
 		a.options.Log.ErrorContext(r.Context(), "approval could not be decided", "approval", name, "error", err)
 		Refuse(w, http.StatusInternalServerError, "Internal", "the decision could not be kept: nothing has happened")

@@ -15,7 +15,8 @@ import (
 type Options[T any] struct {
 	// Fetch gets what is kept. It bounds its own time, and is not ended by the end of the one call that has caused it.
 	Fetch func(context.Context) (T, error)
-	// Every is the shortest time between two fetches, whatever is asked for.
+	// Every is the shortest time between the end of a fetch and the next one, whatever is asked for. Who has waited while an
+	// origin did not answer takes that for an answer.
 	Every time.Duration
 	// Fresh is for how long what was fetched is used without asking again, so that what was taken back is noticed.
 	Fresh time.Duration
@@ -29,7 +30,7 @@ type Cache[T any] struct {
 	options Options[T]
 	cached  atomic.Pointer[fetched[T]]
 	turn    chan struct{} // holds one: whoever has it may fetch
-	last    time.Time     // of the latest fetch, for who has the turn
+	last    time.Time     // at which the latest fetch ended, for who has the turn
 	failed  error         // of the latest fetch, for who has the turn
 }
 
@@ -104,10 +105,9 @@ func (c *Cache[T]) refresh(ctx context.Context) {
 	if age := now.Sub(c.last); !c.last.IsZero() && age >= 0 && age < c.options.Every {
 		return
 	}
-	c.last = now
 	value, err := c.options.Fetch(context.WithoutCancel(ctx))
-	c.failed = err
-	if err == nil {
+	c.failed, c.last = err, c.options.Clock.Now()
+	if err == nil { // it is as old as the question
 		c.cached.Store(&fetched[T]{value: value, at: now})
 	}
 }

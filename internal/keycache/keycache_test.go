@@ -129,6 +129,24 @@ func TestMany(t *testing.T) {
 	}
 }
 
+func TestAnOriginThatHangsIsAskedOnceForAllThatWait(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(noon)
+	fetches := 0 // by whoever has the turn
+	cache := New(Options[map[string]bool]{Every: 10 * time.Second, Fresh: time.Minute, Stale: time.Hour, Clock: c, Fetch: func(context.Context) (map[string]bool, error) {
+		fetches++
+		c.SetTime(c.Now().Add(20 * time.Second)) // longer than Every
+		return nil, errAway
+	}})
+	for range 3 {
+		if _, _, err := cache.Find(t.Context(), func(map[string]bool) bool { return true }); !errors.Is(err, errAway) {
+			t.Errorf("%v", err)
+		}
+	}
+	if fetches != 1 {
+		t.Errorf("%d fetches, want 1", fetches)
+	}
+}
+
 func TestWhoHasNoTimeLeftDoesNotWait(t *testing.T) {
 	cache, _, _ := newTest()
 	<-cache.turn // as if another fetched

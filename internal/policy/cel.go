@@ -131,6 +131,19 @@ type budget struct {
 	left uint64
 	// measured and oversized remember whether the arguments are too large for expressions.
 	measured, oversized bool
+	// spent says that something was charged for which nothing was left.
+	spent bool
+	// folded are names of the arguments that have been folded.
+	folded map[string]string
+}
+
+// charge takes from what is left. Where there is less than that, the call is given no more.
+func (b *budget) charge(cost uint64) {
+	if cost > b.left {
+		b.left, b.spent = 0, true
+		return
+	}
+	b.left -= cost
 }
 
 // admits says whether the arguments are small enough. Tracking what an expression costs takes time that grows with the
@@ -169,18 +182,20 @@ func (b *budget) eval(ctx context.Context, x *expression, in looker) (any, error
 		return nil, errOversized
 	}
 	for _, r := range x.reads {
-		if r.isMisspelt(arguments) {
+		misspelt := r.isMisspelt(arguments, b)
+		switch {
+		case b.spent:
+			return nil, errBudget
+		case misspelt:
 			return nil, errSpelling
 		}
 	}
 	out, details, err := x.program.ContextEval(ctx, in)
 	if details != nil {
 		if cost := details.ActualCost(); cost != nil {
-			if *cost > b.left {
-				b.left = 0
+			if b.charge(*cost); b.spent {
 				return nil, errBudget
 			}
-			b.left -= *cost
 		}
 	}
 	if err != nil {

@@ -133,7 +133,7 @@ func instance(arguments map[string]any) any {
 func checkPaths(e *evaluation) *Obligation {
 	for i := range e.tool.paths {
 		p := &e.tool.paths[i]
-		if code := eachText(e.request.Arguments, p.pointer, func(s string) string {
+		if code := eachText(e, p.pointer, func(s string) string {
 			if v := p.roots.Check(s); v != nil {
 				return string(v.Code)
 			}
@@ -149,7 +149,7 @@ func checkPaths(e *evaluation) *Obligation {
 func checkHosts(e *evaluation) *Obligation {
 	for i := range e.tool.hosts {
 		h := &e.tool.hosts[i]
-		if code := eachText(e.request.Arguments, h.pointer, func(s string) string {
+		if code := eachText(e, h.pointer, func(s string) string {
 			if v := h.hosts.Check(s); v != nil {
 				return string(v.Code)
 			}
@@ -167,8 +167,8 @@ const codeNotText = "NotText"
 
 // eachText runs a check over the text at a pointer, or over each text of a list there. A value that is absent has
 // nothing to check; one of another type cannot be judged and is refused.
-func eachText(arguments map[string]any, pointer []string, check func(string) string) string {
-	v, at := lookup(arguments, pointer)
+func eachText(e *evaluation, pointer []string, check func(string) string) string {
+	v, at := lookup(e.request.Arguments, pointer, e.budget)
 	switch at {
 	case absent:
 		return ""
@@ -205,7 +205,7 @@ func checkSources(e *evaluation) *Obligation {
 		if s.pointer == everyArgument {
 			continue
 		}
-		if _, at := lookup(e.request.Arguments, s.parts); at == misshapen {
+		if _, at := lookup(e.request.Arguments, s.parts, e.budget); at == misshapen {
 			outcome = min(outcome, s.outcome)
 			elsewhere = append(elsewhere, s.pointer)
 		}

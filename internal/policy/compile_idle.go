@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -82,6 +83,9 @@ func (c *compiler) idleReadings(t *tool, path *field.Path) {
 // what else there is (references, combinations, patterns) may allow anything.
 func refusedBy(schema any, place []string) (why string, refused bool) {
 	for i, name := range place {
+		if name == anyDepth {
+			return "", false
+		}
 		s, ok := schema.(map[string]any)
 		if !ok || hasAny(s, "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas", "prefixItems", "not") {
 			return "", false
@@ -99,12 +103,17 @@ func refusedBy(schema any, place []string) (why string, refused bool) {
 			if s["additionalProperties"] != false {
 				return "", false
 			}
-			at := joinPointer(place[:i])
+			at := shownPointer(place[:i])
 			return "argumentsSchema refuses " + at + "/" + strictjson.EscapeToken(name) + ", it allows " + allowedNames(at, properties), true
 		}
 		schema = child
 	}
 	return "", false
+}
+
+// shownPointer is a pointer for people, with a star for every item.
+func shownPointer(place []string) string {
+	return strings.ReplaceAll(joinPointer(place), everyItem, "*")
 }
 
 func hasAny(object map[string]any, names ...string) bool {

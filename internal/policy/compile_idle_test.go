@@ -12,6 +12,9 @@ const closedSchema = `{"type": "object", "additionalProperties": false, "propert
 	"items": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {"to": {"type": "string"}}}},
 	"free": {"type": "object"}, "either": {"anyOf": [{"type": "object"}]}}}`
 
+const ownersSchema = `{"additionalProperties": false, "properties": {"items": {"type": "array", "items": {"type": "object",
+	"additionalProperties": false, "properties": {"owner": {"type": "object", "additionalProperties": false, "properties": {"mail": {}}}}}}}}`
+
 func TestWhatWouldDoNothingDoesNotCompile(t *testing.T) {
 	closed := testkit.Schema(closedSchema)
 	set := func(change func(*v1alpha1.ToolRule)) testkit.ToolOption { return change }
@@ -24,11 +27,12 @@ func TestWhatWouldDoNothingDoesNotCompile(t *testing.T) {
 		"a source of what the schema refuses":     {[]testkit.ToolOption{closed, testkit.Source("/items/0/from", orBlock, v1alpha1.SourceUser)}, "spec.tools[0].argumentSources[0].argument"},
 		"a secret that the schema refuses":        {[]testkit.ToolOption{closed, set(func(r *v1alpha1.ToolRule) { r.Sensitive = []v1alpha1.Pointer{"/pasword"} })}, "spec.tools[0].sensitive[0]: Invalid value"},
 		"a rule that reads what is refused":       {[]testkit.ToolOption{closed, testkit.Rule("r", `has(args.forse) && args.forse`, "Block")}, "reads an argument that is not there: argumentsSchema refuses /forse"},
-		"a rule that reads it in a list":          {[]testkit.ToolOption{closed, testkit.Rule("r", `args.items.exists(i, has(i.from))`, "Block")}, "argumentsSchema refuses /items/"},
+		"a rule that reads it in a list":          {[]testkit.ToolOption{closed, testkit.Rule("r", `args.items.exists(i, has(i.from))`, "Block")}, "argumentsSchema refuses /items/*/from, it allows /items/*/to"},
+		"a rule that reads it in what is made":    {[]testkit.ToolOption{testkit.Schema(ownersSchema), testkit.Rule("r", `args.items.map(i, i.owner).exists(o, o.male == "x")`, "Block")}, "argumentsSchema refuses /items/*/owner/male"},
 		"a lower class by what is refused":        {[]testkit.ToolOption{closed, testkit.LowerTo("ReadOnly", `!has(args.options.forse)`)}, "spec.tools[0].lowerTo[0].when"},
 		"a question about what is refused":        {[]testkit.ToolOption{closed, set(func(r *v1alpha1.ToolRule) { r.ConfirmMessage = `string(args.file)` })}, "spec.tools[0].confirmMessage"},
-		"a path twice":                            {[]testkit.ToolOption{testkit.Path("/a", "/srv"), testkit.Path("/a", "/tmp")}, "spec.tools[0].paths[1].argument: Duplicate value"},
-		"a host twice":                            {[]testkit.ToolOption{testkit.Host("/a", "a.example"), testkit.Host("/a", "b.example")}, "spec.tools[0].hosts[1].argument: Duplicate value"},
+		"a path twice":                            {[]testkit.ToolOption{testkit.Path("/a", "/srv"), testkit.Path("/a", "/tmp")}, "spec.tools[0].paths[1].argument: Duplicate value: \"/a\": merge the roots into one entry"},
+		"a host twice":                            {[]testkit.ToolOption{testkit.Host("/a", "a.example"), testkit.Host("/a", "b.example")}, "spec.tools[0].hosts[1].argument: Duplicate value: \"/a\": merge the hosts into one entry"},
 		"an audience without a permit":            {[]testkit.ToolOption{set(func(r *v1alpha1.ToolRule) { r.PermitAudience = "db" })}, "spec.tools[0].permitAudience: Invalid value: \"db\": does nothing without permit: Required"},
 		"a question without clarifying":           {[]testkit.ToolOption{closed, set(func(r *v1alpha1.ToolRule) { r.ClarifyMessage = "which?" })}, "spec.tools[0].clarifyMessage"},
 		"clarifying without a schema":             {[]testkit.ToolOption{testkit.ClarifyOnViolation("which?")}, "spec.tools[0].onSchemaViolation"},
@@ -67,6 +71,8 @@ func TestWhatMayDoSomethingCompiles(t *testing.T) {
 		"a name that looks like a slip":      {testkit.Schema(`{"properties": {"requird": {"type": "string"}, "format": {"const": {"maxlength": 1}}}, "examples": [{"typ": 1}], "example": {"typ": 1}, "x-order": 1, "$defs": {"tpe": {}}}`)},
 		"a format of another standard":       {testkit.Schema(`{"properties": {"a": {"type": "integer", "format": "int64"}}}`)},
 		"a keyword of a named draft":         {testkit.Schema(`{"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["b"]}}`)},
+		"what a list is turned into":         {testkit.Schema(ownersSchema), testkit.Rule("r", `args.items.map(i, i.owner).exists(o, o.mail == "x")`, "Block")},
+		"what a function gives":              {testkit.Schema(ownersSchema), testkit.Rule("r", `args.items.sortBy(i, i.owner.mail)[0].owner.mail == "x"`, "Block")},
 		"an expression of every argument":    {closed, testkit.Rule("r", `args.exists(k, args[k] == "x")`, "Block")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -156,7 +156,7 @@ func (c *compiler) compilePaths(t *tool, path *field.Path) {
 	seen := map[v1alpha1.Pointer]bool{}
 	for i, p := range t.rule.Paths {
 		c.pointer(path.Index(i).Child("argument"), p.Argument)
-		c.once(seen, path.Index(i).Child("argument"), p.Argument)
+		c.once(seen, path.Index(i).Child("argument"), p.Argument, "merge the roots into one entry")
 		roots, err := paths.Compile(p.Roots)
 		if err != nil {
 			c.fail(path.Index(i).Child("roots"), p.Roots, err.Error())
@@ -169,7 +169,7 @@ func (c *compiler) compileHosts(t *tool, path *field.Path) {
 	seen := map[v1alpha1.Pointer]bool{}
 	for i, h := range t.rule.Hosts {
 		c.pointer(path.Index(i).Child("argument"), h.Argument)
-		c.once(seen, path.Index(i).Child("argument"), h.Argument)
+		c.once(seen, path.Index(i).Child("argument"), h.Argument, "merge the hosts into one entry")
 		compiled, err := hosts.Compile(h.Allowed)
 		if err != nil {
 			c.fail(path.Index(i).Child("allowed"), h.Allowed, err.Error())
@@ -179,9 +179,11 @@ func (c *compiler) compileHosts(t *tool, path *field.Path) {
 }
 
 // once refuses a second entry for an argument: both would hold, and it reads as if either would do.
-func (c *compiler) once(seen map[v1alpha1.Pointer]bool, path *field.Path, p v1alpha1.Pointer) {
+func (c *compiler) once(seen map[v1alpha1.Pointer]bool, path *field.Path, p v1alpha1.Pointer, instead string) {
 	if seen[p] {
-		c.errs = append(c.errs, field.Duplicate(path, p))
+		twice := field.Duplicate(path, p)
+		twice.Detail = instead
+		c.errs = append(c.errs, twice)
 	}
 	seen[p] = true
 }
@@ -196,7 +198,7 @@ func (c *compiler) compileSources(t *tool, path *field.Path) {
 		if s.Argument != everyArgument {
 			c.pointer(p.Child("argument"), s.Argument)
 		}
-		c.once(seen, p.Child("argument"), s.Argument)
+		c.once(seen, p.Child("argument"), s.Argument, "merge the sources into one entry")
 		c.stricter(p.Child("otherwise"), s.Otherwise)
 		accept := make(map[sources.Source]bool, len(s.From))
 		for _, from := range s.From {

@@ -201,18 +201,18 @@ const (
 	absent place = iota
 	present
 	// misshapen: something on the way is no object, or a list where a name is wanted, or the name stands there in other
-	// capitals or may be inherited, which many a tool reads all the same. What the rule is about may well be there in another shape, so it
-	// cannot count as absent.
+	// capitals or may be inherited, which many a tool reads all the same. What the rule is about may well be there in
+	// another shape, so it cannot count as absent.
 	misshapen
 )
 
-// lookup finds the value at a pointer into the arguments.
-func lookup(v any, pointer []string) (any, place) {
+// lookup finds the value at a pointer into the arguments. What it looks at is charged to the budget of the call.
+func lookup(v any, pointer []string, b *budget) (any, place) {
 	for _, p := range pointer {
 		switch parent := v.(type) {
 		case map[string]any:
 			child, ok := parent[p]
-			if isSpeltOtherwise(parent, p) {
+			if b.isSpeltOtherwise(parent, p) {
 				return nil, misshapen
 			}
 			if !ok {

@@ -63,7 +63,7 @@ func (c *compiler) schemaError(tree any, path *field.Path, err error) {
 		return
 	}
 	leaf := deepest(invalid)
-	value, _ := lookup(tree, leaf.InstanceLocation)
+	value, _ := lookup(tree, leaf.InstanceLocation, &budget{left: runLimit})
 	for _, name := range leaf.InstanceLocation {
 		path = path.Child(name)
 	}

@@ -27,12 +27,38 @@ import (
 
 const maxJWKS = 256 << 10
 
-// readJWKS reads the keys of an issuer that signatures can be checked with.
+// readFetched reads the keys that an issuer publishes for everybody: those of kinds that are not understood here are for others,
+// and are left out (RFC 7517, section 5).
+func readFetched(data []byte) (*jose.JSONWebKeySet, error) {
+	var raw struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, errors.New("it is no JWKS")
+	}
+	var set jose.JSONWebKeySet
+	for _, text := range raw.Keys {
+		var key jose.JSONWebKey
+		if json.Unmarshal(text, &key) != nil {
+			continue
+		}
+		if _, isSecret := key.Key.([]byte); !isSecret {
+			set.Keys = append(set.Keys, key)
+		}
+	}
+	return usable(&set)
+}
+
+// readJWKS reads the keys of an issuer that signatures can be checked with. All of them have to be understood.
 func readJWKS(data []byte) (*jose.JSONWebKeySet, error) {
 	var set jose.JSONWebKeySet
 	if err := json.Unmarshal(data, &set); err != nil {
 		return nil, errors.New("it is no JWKS")
 	}
+	return usable(&set)
+}
+
+func usable(set *jose.JSONWebKeySet) (*jose.JSONWebKeySet, error) {
 	for i := range set.Keys {
 		if !set.Keys[i].IsPublic() {
 			return nil, fmt.Errorf("key %d is not public: whoever has it could sign", i)
@@ -42,7 +68,7 @@ func readJWKS(data []byte) (*jose.JSONWebKeySet, error) {
 	if len(set.Keys) == 0 {
 		return nil, errors.New("it holds no key to check signatures with")
 	}
-	return &set, nil
+	return set, nil
 }
 
 // keySource finds the keys of an id. Without any there is nobody to believe, whatever the cause.
@@ -168,7 +194,7 @@ func (k *keysOfIssuer) discover(ctx context.Context) (*jose.JSONWebKeySet, error
 	}); err != nil {
 		return nil, fmt.Errorf("jwks_uri: %w", err)
 	}
-	set, err := readJWKS(data)
+	set, err := readFetched(data)
 	if err != nil {
 		return nil, fmt.Errorf("jwks_uri: %w", err)
 	}

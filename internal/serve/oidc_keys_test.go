@@ -156,6 +156,25 @@ func TestAnIssuerIsAskedAboutItsOwnTokensOnly(t *testing.T) {
 	}
 }
 
+func TestKeysThatAreNotUnderstoodAreForOthers(t *testing.T) {
+	good := jwks(t, jose.JSONWebKey{Key: newTestIdP(t, jose.EdDSA, "k1").key.Public(), KeyID: "k1"})
+	for name, other := range map[string]string{
+		"a kind of key that is new":      `{"kty":"AKP2","kid":"x","pub":"AA"}`,
+		"another curve":                  `{"kty":"EC","crv":"secp256k1","kid":"x","x":"AA","y":"AA"}`,
+		"a curve for encryption":         `{"kty":"OKP","crv":"X25519","kid":"x","x":"AA"}`,
+		"a secret, which signs for none": `{"kty":"oct","kid":"x","k":"MDEyMzQ1Njc4OWFiY2RlZg"}`,
+		"no kind":                        `{"kid":"x"}`,
+	} {
+		set, err := readFetched([]byte(strings.Replace(good, "[", "["+other+",", 1)))
+		if err != nil || len(set.Keys) != 1 || set.Keys[0].KeyID != "k1" {
+			t.Errorf("%s: %+v, %v, want k1 alone", name, set, err)
+		}
+		if _, err := readFetched([]byte(`{"keys":[` + other + `]}`)); err == nil {
+			t.Errorf("%s and nothing else: it is taken", name)
+		}
+	}
+}
+
 func TestIssuersWhoseKeysAreNotBelieved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(p *onlineIdP, c *OIDCConfig)

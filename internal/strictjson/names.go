@@ -16,12 +16,12 @@ func SameName(a, b string) bool {
 	if isASCII(a) && isASCII(b) {
 		return strings.EqualFold(a, b)
 	}
-	return foldedName(a) == foldedName(b)
+	return FoldedName(a) == FoldedName(b)
 }
 
-// foldedName is the same for all spellings of a name that differ in case, or that compatibility normalisation makes
+// FoldedName is the same for all spellings of a name that differ in case, or that compatibility normalisation makes
 // equal.
-func foldedName(s string) string {
+func FoldedName(s string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
 		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
@@ -77,7 +77,7 @@ func nameTwice(object map[string]any) (string, bool) {
 func nameTwiceOfMany(object map[string]any) (string, bool) {
 	seen := make(map[string]bool, len(object))
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		folded := foldedName(name)
+		folded := FoldedName(name)
 		if seen[folded] {
 			return name, true
 		}

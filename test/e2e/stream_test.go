@@ -3,10 +3,11 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
-	"net"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,22 +119,20 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// forward opens a port of this machine that leads to one in a pod, until the end of the step.
+// forward opens a port of this machine that leads to one in a pod, until the end of the step. kubectl chooses a free one and
+// says which.
 func (c *cluster) forward(t *testing.T, namespace, pod string, port int) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().(*net.TCPAddr)
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), "--kubeconfig", filepath.Join(c.state, "pki/admin.kubeconfig"),
-		"-n", namespace, "port-forward", pod, fmt.Sprintf("%d:%d", address.Port, port))
-	var output bytes.Buffer
-	cmd.Stderr = &output
+		"-n", namespace, "port-forward", "--address", "127.0.0.1", pod, fmt.Sprintf(":%d", port))
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
 	if err := cmd.Start(); err != nil {
 		cancel()
 		t.Fatal(err)
@@ -142,12 +141,19 @@ func (c *cluster) forward(t *testing.T, namespace, pod string, port int) string 
 		cancel()
 		_ = cmd.Wait() // it was ended
 	})
-	eventually(t, 30*time.Second, func() error {
-		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
-		if err != nil {
-			return err
-		}
-		return connection.Close()
-	})
-	return address.String()
+	slow := time.AfterFunc(30*time.Second, cancel)
+	lines := bufio.NewReader(said)
+	line, err := lines.ReadString('\n') // Forwarding from 127.0.0.1:40123 -> 4222
+	if !slow.Stop() || err != nil {
+		cancel()
+		_ = cmd.Wait()
+		t.Fatalf("kubectl does not say which port it has opened: %q %v\n%s", line, err, &problem)
+	}
+	go func() { _, _ = lines.WriteTo(io.Discard) }() // it says each connection, and ends with kubectl
+	rest, isThere := strings.CutPrefix(line, "Forwarding from ")
+	address, _, isWhole := strings.Cut(rest, " -> ")
+	if !isThere || !isWhole {
+		t.Fatalf("kubectl says %q, and not from where it forwards", line)
+	}
+	return address
 }

@@ -22,5 +22,8 @@ func TestWhereApprovalsAreIsNotSaidBeforeTheCacheIsFilled(t *testing.T) {
 		if where, err := store.Where(name); !errors.Is(err, approval.ErrUnavailable) || where != nil {
 			t.Errorf("%q: %q, %v", name, where, err)
 		}
+		if a, err := store.Known(name); !errors.Is(err, approval.ErrUnavailable) {
+			t.Errorf("%q: %+v, %v", name, a, err)
+		}
 	}
 }

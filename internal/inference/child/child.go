@@ -37,7 +37,8 @@ type Options struct {
 	Client func(transport http.RoundTripper) (inference.Decider, error)
 	// MinBackoff and MaxBackoff bound the wait before the program is started again [250 ms, 30 s]. The wait doubles with
 	// each start that did not become ready, and begins anew after one that did. A program that served for at least as long
-	// as its start took is started again at once: at most half of the time goes into starts then, however often it dies.
+	// as its start took is started again at once, so that at most half of the time goes into starts, unless another has ended
+	// within the minute before.
 	MinBackoff, MaxBackoff time.Duration
 	// ReadyWithin is how long a start may take [2 min]: a large file is hashed and loaded.
 	ReadyWithin time.Duration
@@ -159,10 +160,14 @@ func (c *Child) setAway(err error) {
 	}
 }
 
+// hurry is within what time of one end of the program the next is waited after, whatever came between.
+const hurry = time.Minute
+
 func (c *Child) supervise(ctx context.Context) {
 	defer close(c.done)
 	defer os.RemoveAll(c.folder) //nolint:errcheck // an empty folder that stays harms nobody
 	wait := c.options.MinBackoff
+	var ended time.Time // the one before, zero if there was none
 	for {
 		r, err := c.runOnce(ctx)
 		if ctx.Err() != nil {
@@ -172,7 +177,10 @@ func (c *Child) supervise(ctx context.Context) {
 			wait = c.options.MinBackoff
 		}
 		c.setAway(err)
-		if r.wasReady && r.served >= r.starting {
+		now := c.options.Clock.Now()
+		isSecond := !ended.IsZero() && now.Sub(ended) < hurry
+		ended = now
+		if r.wasReady && r.served >= r.starting && !isSecond {
 			c.options.Log.Error("decider process ended and is started again at once", "error", err)
 			continue
 		}

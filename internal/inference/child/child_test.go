@@ -127,9 +127,11 @@ func TestAChildIsAsked(t *testing.T) {
 // of an hour would be seen.
 func TestAChildThatIsKilledIsAwayUntilItServesAgain(t *testing.T) {
 	const kills = 3
-	c, log := run(t, "good", func(o *Options) { o.MinBackoff, o.Clock = time.Hour, clocktesting.NewFakeClock(time.Unix(0, 0)) })
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	c, log := run(t, "good", func(o *Options) { o.MinBackoff, o.Clock = time.Hour, clock })
 	for range kills {
 		ready(t, c)
+		clock.Step(hurry) // since the last was killed
 		pid := c.PID()
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -172,6 +174,31 @@ func TestAProgramThatServesForLessThanItsStartTookIsWaitedFor(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "at once") {
 		t.Errorf("it was started again at once:\n%s", log)
+	}
+}
+
+// A program that dies of each call, with a file that loads in no time, is not started as often as a processor allows.
+func TestTheSecondEndWithinAMinuteIsWaitedAfter(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	c, _ := run(t, "good", func(o *Options) { o.MinBackoff, o.MaxBackoff, o.Clock = time.Second, time.Hour, clock })
+	kill := func() {
+		t.Helper()
+		ready(t, c)
+		if err := syscall.Kill(c.PID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill()
+	eventually(t, "the start at once", func() bool { return c.Starts() == 2 })
+	for starts := int64(2); starts < 4; starts++ {
+		clock.Step(hurry - 1)
+		kill()
+		eventually(t, "the wait", clock.HasWaiters)
+		if got := c.Starts(); got != starts {
+			t.Errorf("started %d times without a wait, want %d", got, starts)
+		}
+		clock.Step(time.Second)
+		eventually(t, "the start after it", func() bool { return c.Starts() == starts+1 })
 	}
 }
 

@@ -37,18 +37,19 @@ type SQL struct {
 
 // Kubectl is what kubectl(string) returns to CEL.
 type Kubectl struct {
-	IsRead        bool     `cel:"isRead"`
-	Writes        bool     `cel:"writes"`
-	Deletes       bool     `cel:"deletes"`
-	Sends         bool     `cel:"sends"`
-	Parsed        bool     `cel:"parsed"`
-	Why           string   `cel:"why"`
-	Verb          string   `cel:"verb"`
-	Resources     []string `cel:"resources"`
-	Names         []string `cel:"names"`
-	Namespace     string   `cel:"namespace"`
-	AllNamespaces bool     `cel:"allNamespaces"`
-	Paths         []string `cel:"paths"`
+	IsRead         bool     `cel:"isRead"`
+	Writes         bool     `cel:"writes"`
+	Deletes        bool     `cel:"deletes"`
+	Sends          bool     `cel:"sends"`
+	Parsed         bool     `cel:"parsed"`
+	Why            string   `cel:"why"`
+	Verb           string   `cel:"verb"`
+	Resources      []string `cel:"resources"`
+	Names          []string `cel:"names"`
+	Namespace      string   `cel:"namespace"`
+	AllNamespaces  bool     `cel:"allNamespaces"`
+	NamedNamespace string   `cel:"namedNamespace"`
+	Paths          []string `cel:"paths"`
 }
 
 // URL is what url(string) returns to CEL. A URL alone neither reads nor writes, so it has none of those fields.
@@ -83,7 +84,8 @@ func kubectlOf(text string) *Kubectl {
 	r := kubectl.Parse(text)
 	s := known(r.Effects, r.Parsed)
 	return &Kubectl{IsRead: s.IsRead(), Writes: s.Writes(), Deletes: s.Deletes(), Sends: s.Sends(), Parsed: r.Parsed, Why: r.Why,
-		Verb: r.Verb, Resources: r.Resources, Names: r.Names, Namespace: r.Namespace, AllNamespaces: r.AllNamespaces, Paths: r.Paths}
+		Verb: r.Verb, Resources: r.Resources, Names: r.Names, Namespace: r.Namespace, AllNamespaces: r.AllNamespaces,
+		NamedNamespace: r.NamedNamespace, Paths: r.Paths}
 }
 
 func urlOf(text string) *URL {

@@ -33,6 +33,8 @@ type Result struct {
 	// manifest holds, is not known here.
 	Namespace     string
 	AllNamespaces bool
+	// NamedNamespace is the namespace that the command line names, whatever else it reaches. Part of the objects may lie there.
+	NamedNamespace string
 	// Paths are the files that are read.
 	Paths []string
 }
@@ -97,8 +99,9 @@ func Args(args []string) Result {
 		return unparsed(problem)
 	}
 	r.AllNamespaces = p.last("all-namespaces") == "true"
+	r.NamedNamespace = p.last("namespace")
 	if !r.AllNamespaces && !slices.ContainsFunc(r.Resources, func(kind string) bool { return clusterScoped[kind] }) {
-		r.Namespace = p.last("namespace")
+		r.Namespace = r.NamedNamespace
 	}
 	if len(r.Resources) > 0 && (len(r.Names) == 0 || selects(p)) {
 		r.Names = append(r.Names, AnyName)

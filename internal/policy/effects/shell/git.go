@@ -49,9 +49,25 @@ var gitLists = map[string]bool{
 }
 
 // checksSignature finds the placeholders of a format, and the keys of an order, that run gpg: %G?, signature and their like.
+// The word alone, as in the name of a file, is none of them.
 func checksSignature(args []string) bool {
-	return slices.ContainsFunc(args, func(arg string) bool {
-		return strings.Contains(arg, "%G") || strings.Contains(arg, "signature")
+	for i, arg := range args {
+		flag, value, equals := strings.Cut(arg, "=")
+		if !equals && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if strings.Contains(arg, "%G") || strings.Contains(arg, "%(signature") || strings.Contains(arg, "%(*signature") ||
+			strings.HasPrefix(flag, "--") && strings.Contains(flag, "signature") || isFormat(flag) && strings.Contains(value, "signature") {
+			return true
+		}
+	}
+	return false
+}
+
+// isFormat tells a flag whose value is a format or an order. Git takes the beginning of a flag for the flag.
+func isFormat(flag string) bool {
+	return len(flag) > len("--") && slices.ContainsFunc([]string{"--format", "--pretty", "--sort"}, func(name string) bool {
+		return strings.HasPrefix(name, flag)
 	})
 }
 

@@ -1,6 +1,7 @@
 package shell_test
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +62,7 @@ func TestReads(t *testing.T) {
 		"where is it":                           {"command -v go; type ls", "command type", ""},
 		"history":                               {"git log --oneline -5", "git", "."},
 		"history of a folder":                   {"git --no-pager -C /r log -- a", "git", ". /r a /r/a"},
+		"history of a file about signatures":    {"git log --oneline -- signature.go", "git", ". signature.go"},
 		"difference":                            {"git diff --stat main", "git", ". main"},
 		"state":                                 {"git status -sb", "git", "."},
 		"branches":                              {"git branch -a", "git", "."},
@@ -182,6 +184,7 @@ func TestUnderstoodButWorst(t *testing.T) {
 		"a secret of the cluster": "kubectl get secret x -o yaml", "an unclosed program": "ls; unknown", "a crontab": "crontab -r", "a killed process": "kill 1", "a module of jq": "jq 'import \"a\" as a; .' f",
 		"a variable set by a format": "printf %n PATH", "a format by width": "printf '%5n' PATH", "an evaluated number": "printf %d 'a[$(rm x)]'", "a number of words": "printf '%*d' 'a[$(rm x)]' 1",
 		"signatures that git has checked": "git log '--format=%G?'", "signatures in a list": "git for-each-ref '--format=%(signature)'", "signatures in an order": "git for-each-ref --sort=signature",
+		"signatures in an order of its own word": "git for-each-ref --sort -signature", "signatures of what a tag is about": "git for-each-ref --format '%(*signature:grade)'", "signatures that are shown": "git show --show-signature",
 		"a tree in a file": "tree -Po x f", "a tree in a file, by level": "tree -Lo 2 f", "a cluster of tree with a value": "tree -aL 2", "a tree behind dashes": "tree -- -o f", "a flag of awk behind its program": "awk '{print $0}' -F /etc/shadow",
 		"arguments from a file": "strings @f", "a backup in another folder": "sed '--in-place=../x/*' s/a/b/ f", "a pattern behind a script": "sh -c 'ls x'*", "a pattern behind a program of awk": "awk '{print $1}'*",
 		"a pattern behind a script of sed": "sed 's/a/b/'*", "a pattern for a filter": "jq a* f", "a pattern for a folder of git": "git -C c* status", "a pattern for a namespace": "kubectl -n d* get pods",
@@ -243,6 +246,28 @@ func TestProgramsBehindUnknownPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if r := shell.Parse(line); !slices.Contains(r.Programs, "kubectl") {
 				t.Errorf("programs of %q are %v, want kubectl among them", line, r.Programs)
+			}
+		})
+	}
+}
+
+func TestLongWordsCostLittle(t *testing.T) {
+	for name, line := range map[string]string{
+		"letters behind a dash":            "foo -" + strings.Repeat("a", 60000),
+		"letters behind a dash, behind cd": "cd /tmp && foo -" + strings.Repeat("a", 60000),
+		"letters behind a dash of git":     "git add -" + strings.Repeat("a", 60000),
+		"many files in a long folder":      "cd /" + strings.Repeat("a", 30000) + " && cat" + strings.Repeat(" f", 15000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r := shell.Parse(line)
+			runtime.ReadMemStats(&after)
+			if r.Effects != effect.Worst || r.Parsed {
+				t.Errorf("is %v and parsed: %t, want the worst, not parsed", r.Effects, r.Parsed)
+			}
+			if cost := after.TotalAlloc - before.TotalAlloc; cost > 80<<20 {
+				t.Errorf("takes %d bytes, want at most 80 MiB", cost)
 			}
 		})
 	}

@@ -257,10 +257,18 @@ func (w *walker) anyPath(args []string) {
 	}
 }
 
+// maxFlags bounds the letters behind one dash of which each may be a flag, since the rest behind each may be a path: more
+// letters would make more text than the command line holds, with the square of its length.
+const maxFlags = 64
+
 // cluster notes what may be the value of a flag among letters behind one dash: of -nofile, "ofile" and "file" among
 // others. Letters and digits may be flags; the first other character is part of a value.
 func (w *walker) cluster(letters string) {
 	for i := 1; i < len(letters); i++ {
+		if i > maxFlags {
+			w.fail("a dash stands before too many letters")
+			return
+		}
 		w.path(strings.TrimPrefix(letters[i:], "="))
 		if c := letters[i]; c|0x20 < 'a' || c|0x20 > 'z' {
 			if c < '0' || c > '9' {
@@ -270,9 +278,16 @@ func (w *walker) cluster(letters string) {
 	}
 }
 
+// maxPaths bounds the paths while repetitions still count: each may be as long as the folder that cd goes to.
+const maxPaths = 4 * maxItems
+
 // path notes a file, and once more from the folder that cd may have gone to.
 func (w *walker) path(name string) {
 	if name == "" || name == "-" { // nothing, and standard input
+		return
+	}
+	if len(w.r.Paths) >= maxPaths {
+		w.fail("the text names too many files")
 		return
 	}
 	if strings.HasPrefix(name, "~") { // "~/.." is refused where words are read

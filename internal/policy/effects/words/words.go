@@ -64,11 +64,27 @@ func Parse(text string) (*syntax.File, error) {
 // runs the next line; the parser takes the next line for more of the comment.
 func continuesComment(text string) bool {
 	for line := range strings.Lines(text) {
-		if strings.HasSuffix(line, "\\\n") && strings.Contains(line, "#") {
+		if strings.HasSuffix(line, "\\\n") && mayComment(line) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayComment tells whether a line has a # that may begin a word, and with it a comment: one behind anything but a character
+// that only goes on with a word. Quotes are not followed.
+func mayComment(line string) bool {
+	for i := range len(line) {
+		if line[i] == '#' && (i == 0 || !goesOn(line[i-1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// goesOn tells a character that is part of a word wherever it stands.
+func goesOn(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("/._-:%+@,", c) >= 0
 }
 
 // printable refuses what a reader and a shell may see differently: control characters but tab and newline, formatting
