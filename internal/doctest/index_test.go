@@ -2,10 +2,8 @@ package doctest
 
 import (
 	"fmt"
-	"io/fs"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,28 +27,10 @@ func linked(t *testing.T, page string) []string {
 	return found
 }
 
-// filesBelow gives the pages and schemas below a folder, without the indexes of folders.
-func filesBelow(t *testing.T, folder string) []string {
+// indexedBelow gives the pages and schemas below a folder, without the indexes of folders.
+func indexedBelow(t *testing.T, folder string) []string {
 	t.Helper()
-	var found []string
-	top := filepath.Join(root, filepath.FromSlash(folder))
-	err := filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		if ext := filepath.Ext(file); (ext == ".md" || ext == ".json") && entry.Name() != "README.md" {
-			relative, err := filepath.Rel(root, file)
-			if err != nil {
-				return err
-			}
-			found = append(found, filepath.ToSlash(relative))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return slices.DeleteFunc(filesBelow(t, folder, ".md", ".json"), func(file string) bool { return path.Base(file) == "README.md" })
 }
 
 // TestEachPageIsInItsIndex looks for pages that nobody finds who begins at an index.
@@ -64,7 +44,7 @@ func TestEachPageIsInItsIndex(t *testing.T) {
 	}
 	for index, tt := range tests {
 		t.Run(index, func(t *testing.T) {
-			files, named := filesBelow(t, tt.folder), linked(t, index)
+			files, named := indexedBelow(t, tt.folder), linked(t, index)
 			if len(files) < tt.least {
 				t.Fatalf("only %d files are found below %s", len(files), tt.folder)
 			}
@@ -97,7 +77,7 @@ var requirement = regexp.MustCompile(`(?m)^(?:require )?\t?(\S+) v\S+$`)
 // TestEachDirectModuleIsInADecision compares go.mod with the modules that the pages on dependencies give a reason for.
 func TestEachDirectModuleIsInADecision(t *testing.T) {
 	var text strings.Builder
-	for _, file := range filesBelow(t, "docs/adr") {
+	for _, file := range indexedBelow(t, "docs/adr") {
 		text.WriteString(read(t, file))
 	}
 	direct := requirement.FindAllStringSubmatch(read(t, "go.mod"), -1)

@@ -47,19 +47,31 @@ func build(run func() int) (int, error) {
 // pages returns every Markdown file of the repository, by its path below root.
 func pages(t *testing.T) []string {
 	t.Helper()
+	found := filesBelow(t, ".", ".md")
+	if !slices.Contains(found, "README.md") {
+		t.Fatal("README.md was not found")
+	}
+	return found
+}
+
+// filesBelow gives the files below a folder with one of these endings, by their path below root. What is hidden, built or
+// installed is left out.
+func filesBelow(t *testing.T, folder string, endings ...string) []string {
+	t.Helper()
 	var found []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	top := filepath.Join(root, filepath.FromSlash(folder))
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		name := entry.Name()
 		if entry.IsDir() {
-			if path != root && (strings.HasPrefix(name, ".") || name == "bin" || name == "node_modules") {
+			if path != top && (strings.HasPrefix(name, ".") || name == "bin" || name == "node_modules") {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if filepath.Ext(name) == ".md" {
+		if slices.Contains(endings, filepath.Ext(name)) {
 			relative, err := filepath.Rel(root, path)
 			if err != nil {
 				return err
@@ -70,9 +82,6 @@ func pages(t *testing.T) []string {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !slices.Contains(found, "README.md") {
-		t.Fatal("README.md was not found")
 	}
 	return found
 }

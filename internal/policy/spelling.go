@@ -1,11 +1,6 @@
 package policy
 
-import (
-	"strings"
-	"unicode/utf8"
-
-	"gatewright.dev/gatewright/internal/strictjson"
-)
+import "gatewright.dev/gatewright/internal/strictjson"
 
 // isMisspelt says whether the arguments have a name on the way that a tool may read as the one that the expression looks
 // at. The expression would find nothing there, and the tool something. All that is looked at is charged to the budget, in
@@ -75,19 +70,12 @@ func (b *budget) isSpeltOtherwise(object map[string]any, name string) bool {
 			return true
 		}
 		found = found || other == protoName && name != protoName
-		found = b.isSameName(other, name) && other != name || found
+		found = strictjson.SameNameBy(other, name, b.fold) && other != name || found
 	}
 	return found
 }
 
-// isSameName is strictjson.SameName, which folds each name of a call once. Only names beyond ASCII are dear to fold.
-func (b *budget) isSameName(one, other string) bool {
-	if isASCII(one) && isASCII(other) {
-		return strings.EqualFold(one, other)
-	}
-	return b.fold(one) == b.fold(other)
-}
-
+// fold is strictjson.FoldedName, once for each name of a call: only names beyond ASCII are dear to fold.
 func (b *budget) fold(name string) string {
 	folded, ok := b.folded[name]
 	if !ok {
@@ -99,13 +87,4 @@ func (b *budget) fold(name string) string {
 		b.folded[name] = folded
 	}
 	return folded
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }

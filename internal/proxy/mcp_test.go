@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gatewright.dev/gatewright/internal/testkit"
 )
 
 // callMessage is a tools/call with params.
@@ -155,7 +157,7 @@ func TestToolWatch(t *testing.T) {
 		"a tool that declares an output": {[][]byte{listing(`{"name":"refund","outputSchema":{}}`)}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changed, unread, log := 0, 0, &logs{}
+			changed, unread, log := 0, 0, &testkit.Log{}
 			w := newToolWatch(slog.New(slog.NewJSONHandler(log, nil)), 1<<16)
 			w.changed, w.unread = func() { changed++ }, func() { unread++ }
 			for _, m := range tc.messages {

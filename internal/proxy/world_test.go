@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -25,6 +24,7 @@ import (
 
 	signing "gatewright.dev/gatewright/internal/permit"
 	"gatewright.dev/gatewright/internal/strictjson"
+	"gatewright.dev/gatewright/internal/testkit"
 	"gatewright.dev/gatewright/permit"
 )
 
@@ -38,24 +38,6 @@ func must[T any](v T, err error) func(t testing.TB) T {
 		}
 		return v
 	}
-}
-
-// logs is a log that tests can read while it is written.
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // issuer is a gate's keys: it signs permits, and serves what they are verified with.
@@ -159,7 +141,7 @@ func defaults(t testing.TB) Config {
 // running is a proxy that serves.
 type running struct {
 	url, probes, address string
-	log                  *logs
+	log                  *testkit.Log
 	stop                 func()
 	done                 chan error
 }
@@ -167,7 +149,7 @@ type running struct {
 // run serves a proxy until the test ends, or until it is stopped.
 func run(t testing.TB, c Config) *running {
 	t.Helper()
-	r := &running{log: &logs{}, done: make(chan error, 1)}
+	r := &running{log: &testkit.Log{}, done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	listening := make(chan [2]string, 1)
 	c.Log = slog.New(slog.NewJSONHandler(r.log, nil))

@@ -12,11 +12,14 @@ import (
 
 // SameName says whether some reader may take two names of one object for the same: Go's own JSON package, for one, fills
 // a field from a name in other capitals, and the last one wins.
-func SameName(a, b string) bool {
+func SameName(a, b string) bool { return SameNameBy(a, b, FoldedName) }
+
+// SameNameBy is SameName with a FoldedName that may remember what it has folded. It is asked only if a name is beyond ASCII.
+func SameNameBy(a, b string, fold func(string) string) bool {
 	if isASCII(a) && isASCII(b) {
 		return strings.EqualFold(a, b)
 	}
-	return FoldedName(a) == FoldedName(b)
+	return fold(a) == fold(b)
 }
 
 // FoldedName is the same for all spellings of a name that differ in case, or that compatibility normalisation makes
