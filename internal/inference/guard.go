@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -32,6 +33,10 @@ type GuardOptions struct {
 	OpenFor time.Duration
 	// FailuresToOpen is how many failures in a row open the breaker [1].
 	FailuresToOpen int
+	// Life numbers the runs of a decider that is watched and has shown that it answers whenever the number changes: what was
+	// learnt about one run says nothing about the next, and the calls that wait for it need no trial. Nil for one that nobody
+	// watches.
+	Life func() int64
 	// Languages are what the decider reads, as BCP 47 tags; empty means any. Otherwise a request is refused if it states
 	// another language, or if the user's own words show another one, whatever it states. Words that show no language are
 	// asked about.
@@ -58,7 +63,7 @@ type Observation struct {
 type Guard struct {
 	decider Decider
 	options GuardOptions
-	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	learnt  atomic.Pointer[learnt]
 	queue   *queue
 	tracer  trace.Tracer
 
@@ -66,6 +71,14 @@ type Guard struct {
 	cancel  context.CancelFunc
 	mu      sync.Mutex // orders the start of attempts and Close
 	attempt sync.WaitGroup
+}
+
+type breaker = gobreaker.TwoStepCircuitBreaker[struct{}]
+
+// learnt is what is known of one run of the decider.
+type learnt struct {
+	life    int64
+	breaker *breaker
 }
 
 var errNotCounted = errors.New("says nothing about the decider's health")
@@ -76,13 +89,28 @@ func NewGuard(d Decider, o GuardOptions) *Guard {
 	g := &Guard{decider: d, options: o, queue: newQueue(o.MaxInFlight, o.MaxQueuePerTenant, o.MaxQueue)}
 	g.tracer = o.Tracer.Tracer("gatewright.dev/gatewright/internal/inference")
 	g.stop, g.cancel = context.WithCancel(context.Background())
-	g.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+	g.learnt.Store(&learnt{life: o.Life(), breaker: g.newBreaker()})
+	return g
+}
+
+func (g *Guard) newBreaker() *breaker {
+	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1,
-		Timeout:     o.OpenFor,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= o.FailuresToOpen },
+		Timeout:     g.options.OpenFor,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= g.options.FailuresToOpen },
 		IsExcluded:  func(err error) bool { return errors.Is(err, errNotCounted) },
 	})
-	return g
+}
+
+// breaker is that of the present run. Calls that began with an earlier one report to its own.
+func (g *Guard) breaker() *breaker {
+	for {
+		last, life := g.learnt.Load(), g.options.Life()
+		if last.life == life {
+			return last.breaker
+		}
+		g.learnt.CompareAndSwap(last, &learnt{life: life, breaker: g.newBreaker()})
+	}
 }
 
 func (o GuardOptions) withDefaults() GuardOptions {
@@ -103,6 +131,9 @@ func (o GuardOptions) withDefaults() GuardOptions {
 	orTime(&o.Timeout, 2*time.Second)
 	orTime(&o.MinTimeout, 100*time.Millisecond)
 	orTime(&o.OpenFor, 2*time.Second)
+	if o.Life == nil {
+		o.Life = func() int64 { return 0 }
+	}
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
@@ -139,7 +170,7 @@ func (g *Guard) Decide(ctx context.Context, r Request) (Result, error) {
 }
 
 // Available says whether calls get through to the decider, for metrics.
-func (g *Guard) Available() bool { return g.breaker.State() == gobreaker.StateClosed }
+func (g *Guard) Available() bool { return g.breaker().State() == gobreaker.StateClosed }
 
 func (g *Guard) decide(ctx context.Context, r Request, seen *Observation) (Result, error) {
 	if err := r.validate(); err != nil {
@@ -160,7 +191,7 @@ func (g *Guard) decide(ctx context.Context, r Request, seen *Observation) (Resul
 	}
 	defer g.queue.release()
 	seen.Waited = time.Since(entered)
-	done, err := g.breaker.Allow()
+	done, err := g.breaker().Allow()
 	if err != nil { // it failed while this call waited
 		return Result{}, &Error{Reason: BreakerOpen}
 	}
@@ -212,7 +243,7 @@ func (g *Guard) health(err error, took time.Duration) error {
 }
 
 func (g *Guard) isOpen(r Request) bool {
-	state := g.breaker.State()
+	state := g.breaker().State()
 	if state == gobreaker.StateHalfOpen {
 		g.tryInBackground(r)
 	}
@@ -226,7 +257,7 @@ func (g *Guard) tryInBackground(r Request) {
 	if g.stop.Err() != nil {
 		return
 	}
-	done, err := g.breaker.Allow()
+	done, err := g.breaker().Allow()
 	if err != nil {
 		return
 	}

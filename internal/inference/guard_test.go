@@ -99,6 +99,47 @@ func TestADeadDeciderCostsOneTimeout(t *testing.T) {
 	})
 }
 
+// A run that has shown that it answers is asked by the first call, whatever became of the run before; what that one's last
+// call reports late moves nothing.
+func TestANewLifeNeedsNoTrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var life atomic.Int64
+		late := make(chan struct{})
+		d := deciderFunc(func(_ context.Context, r Request) (Result, error) {
+			if life.Load() == 0 {
+				if r.Tenant == "late" {
+					<-late
+				}
+				return Result{}, &Error{Reason: Unreachable}
+			}
+			return yes()
+		})
+		g := guarded(t, d, GuardOptions{OpenFor: time.Hour, MaxInFlight: 2, Life: life.Load})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r := request(t, "asked")
+			r.Tenant = "late"
+			_, _ = g.Decide(t.Context(), r)
+		}()
+		synctest.Wait()
+		for _, want := range []Reason{Unreachable, BreakerOpen} {
+			if _, err := g.Decide(t.Context(), request(t, "asked")); ReasonOf(err) != want {
+				t.Fatalf("%v, want %s", err, want)
+			}
+		}
+		life.Add(1)
+		if _, err := g.Decide(t.Context(), request(t, "asked")); err != nil || !g.Available() {
+			t.Errorf("the first call of a new life: %v, available %v", err, g.Available())
+		}
+		close(late)
+		<-ended
+		if _, err := g.Decide(t.Context(), request(t, "asked")); err != nil {
+			t.Errorf("after a late failure of the life before: %v", err)
+		}
+	})
+}
+
 func TestOneAttemptAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &flaky{}

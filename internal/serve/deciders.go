@@ -34,7 +34,7 @@ func serveAs(m *v1alpha1.DeciderModel, p *process, decider inference.Decider, fa
 		options.MaxInFlight = int(m.Spec.External.MaxInFlight)
 	}
 	if p != nil {
-		options.MaxInFlight, options.MinTimeout, options.OpenFor = 1, ownMinTimeout, ownOpenFor
+		options.MaxInFlight, options.MinTimeout, options.OpenFor, options.Life = 1, ownMinTimeout, ownOpenFor, p.child.Lives
 	}
 	guard := inference.NewGuard(decider, options)
 	served := &gate.ServedDecider{

@@ -81,6 +81,7 @@ type Child struct {
 	done    chan struct{}
 	current atomic.Pointer[running]
 	starts  atomic.Int64
+	lives   atomic.Int64
 	mu      sync.Mutex
 	why     string // it is not ready, in one line
 	reason  inference.Reason
@@ -137,6 +138,9 @@ func (c *Child) PID() int {
 
 // Starts counts how often the program was started.
 func (c *Child) Starts() int64 { return c.starts.Load() }
+
+// Lives counts how often the program became ready. Whoever sees it grow can ask the program.
+func (c *Child) Lives() int64 { return c.lives.Load() }
 
 // Close ends the program and waits until it is gone.
 func (c *Child) Close() {
@@ -217,6 +221,7 @@ func (c *Child) runOnce(ctx context.Context) (r life, err error) {
 	}
 	ready := c.options.Clock.Now()
 	c.current.Store(&running{decider: decider, pid: p.command.Process.Pid})
+	c.lives.Add(1)
 	c.options.Log.Info("decider process is ready", "pid", p.command.Process.Pid, "starting", ready.Sub(began))
 	err = p.wait(ctx)
 	return life{wasReady: true, starting: ready.Sub(began), served: c.options.Clock.Since(ready)}, err

@@ -141,6 +141,9 @@ func TestAChildThatIsKilledIsAwayUntilItServesAgain(t *testing.T) {
 			t.Errorf("after a restart: %+v, %v", result, err)
 		}
 	}
+	if got := c.Lives(); got != kills+1 {
+		t.Errorf("%d lives after %d kills", got, kills)
+	}
 	if got := c.Starts(); got != kills+1 {
 		t.Errorf("started %d times, want one start and one for each of %d kills", got, kills)
 	}
