@@ -76,7 +76,8 @@ type DeciderModelSpec struct {
 	// +kubebuilder:validation:Minimum=128
 	// +kubebuilder:validation:Maximum=131072
 	ContextTokens int32 `json:"contextTokens,omitempty"`
-	// threads are the CPU threads to compute with. Default: the CPU request of the pod.
+	// threads are the CPU threads to compute with. Default: the CPU request of the pod; in gatewright serve, one less than the
+	// processors that it may use, and at least one.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -79,6 +80,8 @@ func checkLlama(spec *v1alpha1.DeciderModelSpec, c *LlamaConfig) error {
 }
 
 // llamaArguments is the command line of the decider server, but for the socket: all that moves its numbers, and nothing else.
+// By default one processor is left for the gate and its callers. Threads of one computation spin while they wait for each
+// other: where one of two has to share its processor, both together take several times as long as one alone.
 func llamaArguments(m *v1alpha1.DeciderModel, c *LlamaConfig) []string {
 	spec := &m.Spec
 	args := []string{
@@ -86,10 +89,11 @@ func llamaArguments(m *v1alpha1.DeciderModel, c *LlamaConfig) []string {
 		"-library", c.Library, "-context-tokens", strconv.Itoa(int(spec.ContextTokens)), "-parent-stdin",
 		"-request-timeout", longestTimeout.String(), "-drain-delay", "0s", "-drain-timeout", "4s",
 	}
+	threads := max(1, runtime.GOMAXPROCS(0)-1)
 	if spec.Threads != nil {
-		args = append(args, "-threads", strconv.Itoa(int(*spec.Threads)))
+		threads = int(*spec.Threads)
 	}
-	return append(args, workload.ReadoutFlags(spec)...)
+	return append(append(args, "-threads", strconv.Itoa(threads)), workload.ReadoutFlags(spec)...)
 }
 
 // startProcess starts a process that lives until it is closed, whatever becomes of the context in which manifests were read.

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -212,17 +214,26 @@ func TestAllThatMovesNumbersReachesTheProcess(t *testing.T) {
 		"-model", "models/m.gguf", "-sha256", "ab", "-name", "local", "-library", "lib", "-context-tokens", "2048", "-parent-stdin",
 		"-request-timeout", "10s", "-drain-delay", "0s", "-drain-timeout", "4s",
 	}
+	for processors, want := range map[int]string{1: "1", 2: "1", 8: "7"} {
+		was := runtime.GOMAXPROCS(processors)
+		got := llamaArguments(llamaModel(func(*v1alpha1.DeciderModelSpec) {}), &LlamaConfig{})
+		runtime.GOMAXPROCS(was)
+		if at := slices.Index(got, "-threads"); at < 0 || got[at+1] != want {
+			t.Errorf("with %d processors: %v, want %s threads", processors, got, want)
+		}
+	}
+	byDefault := []string{"-threads", strconv.Itoa(max(1, runtime.GOMAXPROCS(0)-1))}
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.DeciderModelSpec)
 		want   []string
 	}{
-		"what is there by default": {func(*v1alpha1.DeciderModelSpec) {}, nil},
+		"what is there by default": {func(*v1alpha1.DeciderModelSpec) {}, byDefault},
 		"threads":                  {func(s *v1alpha1.DeciderModelSpec) { s.Threads = &threads }, []string{"-threads", "3"}},
-		"a way of reading":         {func(s *v1alpha1.DeciderModelSpec) { s.Readout = v1alpha1.ReadoutClassHead }, []string{"-readout", "ClassHead"}},
-		"any way of reading":       {func(s *v1alpha1.DeciderModelSpec) { s.Readout = v1alpha1.ReadoutAuto }, nil},
+		"a way of reading":         {func(s *v1alpha1.DeciderModelSpec) { s.Readout = v1alpha1.ReadoutClassHead }, append(slices.Clone(byDefault), "-readout", "ClassHead")},
+		"any way of reading":       {func(s *v1alpha1.DeciderModelSpec) { s.Readout = v1alpha1.ReadoutAuto }, byDefault},
 		"temperatures": {func(s *v1alpha1.DeciderModelSpec) {
 			s.Calibration = &v1alpha1.Calibration{Fingerprint: "sha256:f", YesNoMilli: &milli, ChoiceMilli: &milli, ScoreMilli: &milli}
-		}, []string{"-calibrated-for", "sha256:f", "-temperature", "noul=1300", "-temperature", "choice=1300", "-temperature", "score=1300"}},
+		}, append(slices.Clone(byDefault), "-calibrated-for", "sha256:f", "-temperature", "noul=1300", "-temperature", "choice=1300", "-temperature", "score=1300")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := llamaArguments(llamaModel(c.change), &LlamaConfig{Models: "models", Library: "lib"})
