@@ -35,8 +35,9 @@ const (
 	reasonNotOurs    = "NotManaged"
 )
 
-// certificateAge bounds how long the certificates are not looked at, so that a clock that was set back does no harm.
-const certificateAge = 12 * time.Hour
+// certificateAge bounds how long the certificates are not looked at: what was made while the clock was ahead does not hold
+// once it is right again, and no event says so. A look reads from a cache.
+const certificateAge = 10 * time.Minute
 
 // CertificateReconciler keeps the authority and the certificates of the parts of an installation.
 type CertificateReconciler struct {

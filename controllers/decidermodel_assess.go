@@ -192,31 +192,49 @@ func (v *deciderVerdict) keepWhatIsNeeded(f *deciderFacts) {
 	if v.candidate != nil && f.problem == "" || v.active != nil && string(v.active.Name) == f.wanted {
 		v.evaluate = f.toEvaluate()
 	}
-	if len(v.history) > 0 {
-		if left := drainLeft(v.active, f.now); left > 0 {
-			v.run = append(v.run, f.withPods(string(v.history[0].Name))...) // it drains
-			v.recheck = min(cmp.Or(v.recheck, left), left)
-		}
+	drain, left := draining(v.active, v.history, f.now)
+	for _, name := range drain {
+		v.run = append(v.run, f.withPods(name)...)
+	}
+	if left > 0 {
+		v.recheck = min(cmp.Or(v.recheck, left), left)
 	}
 	slices.Sort(v.run)
 	v.run = slices.Compact(v.run)
-	kept := 0
-	for _, c := range f.known {
-		if !slices.Contains(v.keep, c.Name) && kept < revisionsKept {
-			kept++
-			v.keep = append(v.keep, c.Name)
-		}
-	}
+	v.keep = append(v.keep, v.spare(f)...)
 	v.history = slices.DeleteFunc(v.history, func(r v1alpha1.DeciderRevision) bool { return !slices.Contains(v.keep, string(r.Name)) })
 	v.history = v.history[:min(len(v.history), revisionsKept)]
 }
 
-// drainLeft is how long the pods of the revision before the active one stay.
-func drainLeft(active *v1alpha1.DeciderRevision, now time.Time) time.Duration {
-	if active == nil || active.Since == nil {
-		return 0
+// spare are the revisions that stay besides those in use: the ones that have served, the last first, since one of them is what
+// somebody wants back; then those that were only tried, the newest first.
+func (v *deciderVerdict) spare(f *deciderFacts) []string {
+	known := f.names()
+	var order, out []string
+	for i := range v.history {
+		order = append(order, string(v.history[i].Name))
 	}
-	return active.Since.Add(drainFor).Sub(now)
+	for _, name := range append(order, known...) {
+		if len(out) < revisionsKept && slices.Contains(known, name) && !slices.Contains(v.keep, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// draining are the revisions of a history whose pods stay a while after another took over, and how long the first of them to
+// go has left. There are several where one roll-out follows another at once.
+func draining(active *v1alpha1.DeciderRevision, history []v1alpha1.DeciderRevision, now time.Time) (names []string, left time.Duration) {
+	successor := active
+	for i := range history {
+		if successor == nil || successor.Since == nil || !now.Before(successor.Since.Add(drainFor)) {
+			break
+		}
+		left = successor.Since.Add(drainFor).Sub(now)
+		successor = &history[i]
+		names = append(names, string(successor.Name))
+	}
+	return names, left
 }
 
 // withPods is the revision, if it runs in pods and may be run.

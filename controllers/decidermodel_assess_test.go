@@ -482,6 +482,54 @@ func TestTheLastTenRevisionsAreKept(t *testing.T) {
 	}
 }
 
+// Eleven revisions that were tried and did not pass do not push out the one that served until the twelfth did.
+func TestWhatHasServedIsKeptBeforeWhatWasOnlyTried(t *testing.T) {
+	f := newWorld(withActive, change(func(w *world) {
+		for i := range 11 {
+			w.known = append(w.known, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("tried-%02d", i)}, Revision: int64(90 - i)})
+		}
+		slices.SortStableFunc(w.known, func(a, b *appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
+		i := slices.IndexFunc(w.known, func(c *appsv1.ControllerRevision) bool { return c.Name == "old" })
+		old := w.known[i]
+		w.known = append(slices.Delete(w.known, i, i+1), old) // it is older than all that was tried
+	}))
+	v := assessDecider(f)
+	if v.active.Name != "new" || len(v.history) != 1 || v.history[0].Name != "old" {
+		t.Fatalf("active %v, history %v", v.active, v.history)
+	}
+	if !slices.Contains(v.keep, "old") || !slices.Contains(v.run, "old") || len(v.keep) != 1+revisionsKept {
+		t.Errorf("keeps %v, runs %v, want old in both and %d besides the active one", v.keep, v.run, revisionsKept)
+	}
+}
+
+// Each revision drains from when its own successor took over.
+func TestRollOutsThatFollowEachOtherDrainApart(t *testing.T) {
+	tests := map[string]struct {
+		b, c time.Duration // since when b, which came after a, has served, and c after it
+		want []string
+		left time.Duration
+	}{
+		"both, right after the second":  {20 * time.Second, time.Second, []string{"b", "a"}, drainFor - 20*time.Second},
+		"the last alone":                {time.Hour, 10 * time.Second, []string{"b"}, drainFor - 10*time.Second},
+		"the last, when a's time is up": {drainFor, 10 * time.Second, []string{"b"}, drainFor - 10*time.Second},
+		"none after a while":            {2 * drainFor, drainFor, nil, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			names, left := draining(before("c", test.c), []v1alpha1.DeciderRevision{*before("b", test.b), *before("a", 2*time.Hour)}, noon)
+			if diff := cmp.Diff(test.want, names); diff != "" || left != test.left {
+				t.Errorf("%s left, want %s: %s", left, test.left, diff)
+			}
+		})
+	}
+	if names, _ := draining(nil, nil, noon); names != nil {
+		t.Errorf("%v of nothing", names)
+	}
+	if names, _ := draining(&v1alpha1.DeciderRevision{Name: "c"}, []v1alpha1.DeciderRevision{*before("b", 0)}, noon); names != nil {
+		t.Errorf("%v of one that serves nobody knows how long", names)
+	}
+}
+
 // The gate believes a hash in the status: it stands there only while it is the pinned one.
 func TestTheStatusHoldsNoHashThatIsNotThePinnedOne(t *testing.T) {
 	v := assessDecider(newWorld(active, change(func(w *world) { w.revisions["new"].seen.sha256 = otherHash })))

@@ -56,7 +56,7 @@ func (r *DeciderModelReconciler) observe(ctx context.Context, m *v1alpha1.Decide
 	return f, wanted, nil
 }
 
-// inUse are the revisions that are looked at: the active one, that which drains, the candidate and the wanted one.
+// inUse are the revisions that are looked at: the active one, those that drain, the candidate and the wanted one.
 func (f *deciderFacts) inUse() []string {
 	list := []string{f.wanted}
 	for _, r := range []*v1alpha1.DeciderRevision{f.model.Status.Active, f.model.Status.Candidate} {
@@ -64,9 +64,8 @@ func (f *deciderFacts) inUse() []string {
 			list = append(list, string(r.Name))
 		}
 	}
-	if len(f.model.Status.History) > 0 && drainLeft(f.model.Status.Active, f.now) > 0 {
-		list = append(list, string(f.model.Status.History[0].Name))
-	}
+	drain, _ := draining(f.model.Status.Active, f.model.Status.History, f.now)
+	list = append(list, drain...)
 	slices.Sort(list)
 	return slices.Compact(list)
 }

@@ -86,6 +86,9 @@ type DeciderEvaluationStatus struct {
 	// p95Milliseconds of a decision.
 	// +optional
 	P95Milliseconds int32 `json:"p95Milliseconds,omitempty"`
+	// p99Milliseconds of a decision.
+	// +optional
+	P99Milliseconds int32 `json:"p99Milliseconds,omitempty"`
 }
 
 // ClassConfusion counts the cases of one class. Confirm counts as stopped.

@@ -427,7 +427,7 @@ type CaseSet struct {
 	// +required
 	SHA256 SHA256 `json:"sha256"`
 	// ladderSHA256 is that of a file ladder.yaml beside the cases: a ToolPolicy whose classes, questions and thresholds
-	// judge them. Without it args_grounded alone decides.
+	// judge them. Without it matches_request alone decides.
 	// +optional
 	LadderSHA256 SHA256 `json:"ladderSHA256,omitempty"`
 	// configMapName in Gatewright's namespace, with the cases as JSON lines under the key cases.jsonl.
@@ -457,6 +457,11 @@ type EvaluationFloors struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=60000
 	P95Milliseconds *int32 `json:"p95Milliseconds,omitempty"`
+	// p99Milliseconds that a decision may take. Of fewer than 100 decisions it is the slowest.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=60000
+	P99Milliseconds *int32 `json:"p99Milliseconds,omitempty"`
 }
 
 // ClassPercent is a bar for one class.

@@ -15,8 +15,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/evaluation"
 	"gatewright.dev/gatewright/internal/evaluation/local"
+	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/serve"
 )
 
@@ -26,8 +28,11 @@ type gateOptions struct {
 	concurrency int
 	timeout     time.Duration
 	where       map[string]string
+	temperature float64
 	llama       serve.LlamaConfig
 	processes   *serve.Processes
+	// drawn are the deciders that draw their answers.
+	drawn map[string]inference.Decider
 }
 
 func (o *gateOptions) bind(c *cobra.Command) {
@@ -89,11 +94,12 @@ func (o *evalOptions) bindGates(c *cobra.Command) {
 	f.StringVar(&o.url, "url", "", "address of a gate to measure instead")
 	f.StringVar(&o.tokenFile, "token-file", "", "with --url: file with the bearer token")
 	f.BoolVar(&o.forCases, "policy-for-cases", false, "list the tools of the cases in a policy of their own; --manifests then only gives deciders")
-	f.StringVar(&o.ladder, "ladder", "", "with --policy-for-cases: file with a ToolPolicy that gives classes, questions and decider; by default args_grounded alone decides")
+	f.StringVar(&o.ladder, "ladder", "", "with --policy-for-cases: file with a ToolPolicy that gives classes, questions and decider; by default matches_request alone decides")
 	f.StringVar(&o.decider, "decider", "", "with --policy-for-cases: DeciderModel to ask; the ladder's own by default, else the embedded one")
 	f.StringVar(&o.print, "fingerprint", "", "with --policy-for-cases: fingerprint of the decider; known for the embedded one")
 	f.StringSliceVar(&o.configurations, "configurations", []string{"rules-only", "decider-only", "stacked"}, "what to measure of --manifests or --policy-for-cases")
 	f.IntVar(&o.repeats, "repeats", 1, "how often each case is asked about; more than one gives the flap rate")
+	f.Float64Var(&o.temperature, "temperature", 0, "draw the answers of deciders that write them (OllamaVerdict, OpenAIVerdict) at this temperature; with --repeats it shows how much they waver")
 	f.StringVar(&o.resume, "resume", "", "file to keep results in as they arrive; an interrupted run with the same settings goes on from it")
 }
 
@@ -155,6 +161,10 @@ func (o *evalOptions) validate() error {
 		return errors.New("--format: want text, json, junit or html")
 	case o.repeats < 1 || o.concurrency < 1:
 		return errors.New("--repeats and --concurrency are at least 1")
+	case o.changed("temperature") && o.url != "":
+		return errors.New("--temperature is not for --url: how that gate asks is its own")
+	case !(o.temperature >= 0 && o.temperature <= inference.MaxTemperature):
+		return fmt.Errorf("--temperature: want 0 to %d", inference.MaxTemperature)
 	}
 	for _, c := range o.configurations {
 		if !slices.Contains([]string{"rules-only", "decider-only", "stacked"}, c) {
@@ -213,6 +223,9 @@ func (o *evalOptions) measure(ctx context.Context) (_ []evaluation.Result, err e
 	if o.policiesDigest, err = local.Digest(policies); err != nil {
 		return nil, err
 	}
+	if o.drawn, err = drawnDeciders(policies, o.temperature); err != nil {
+		return nil, err
+	}
 	processes, err := o.startProcesses(ctx, policies, o.stderr)
 	if err != nil {
 		return nil, err
@@ -268,7 +281,30 @@ func (o *gateOptions) local(cases []*evaluation.Case, policies evaluation.Polici
 	}
 	return local.Options{
 		Policies: policies, Configuration: c, Namespace: namespace, Caller: name, Cases: cases, Timeout: o.timeout, Version: version, Processes: o.processes,
+		Decider: func(m *v1alpha1.DeciderModel) inference.Decider { return o.drawn[m.Name] },
 	}, nil
+}
+
+// drawnDeciders are, by name, the deciders that are to draw their answers at a temperature above 0.
+func drawnDeciders(policies evaluation.Policies, temperature float64) (map[string]inference.Decider, error) {
+	if temperature == 0 {
+		return nil, nil
+	}
+	out := map[string]inference.Decider{}
+	for _, m := range policies.Models {
+		if !deciders.IsGenerative(&m.Spec) {
+			continue
+		}
+		d, err := deciders.Drawn(&m.Spec, temperature)
+		if err != nil {
+			return nil, fmt.Errorf("DeciderModel %s: %w", m.Name, err)
+		}
+		out[m.Name] = d
+	}
+	if len(out) == 0 {
+		return nil, exit{exitUsage, "--temperature: no decider here writes its answer: one of protocol OllamaVerdict or OpenAIVerdict does"}
+	}
+	return out, nil
 }
 
 func servedGate(url, tokenFile string, timeout time.Duration) (evaluation.Gate, error) {
@@ -301,6 +337,7 @@ func (o *evalOptions) ask(ctx context.Context, gates []evaluation.NamedGate) (_ 
 func (o *evalOptions) header(gates []evaluation.NamedGate) evaluation.Header {
 	h := evaluation.Header{
 		CasesDigest: o.casesDigest, PoliciesDigest: o.policiesDigest, URL: o.url, Repeats: o.repeats, Concurrency: o.concurrency, Version: version,
+		Temperature: o.temperature,
 	}
 	if o.url == "" {
 		h.Caller = o.caller
@@ -314,7 +351,7 @@ func (o *evalOptions) header(gates []evaluation.NamedGate) evaluation.Header {
 func (o *evalOptions) reportOptions() evaluation.ReportOptions {
 	r := evaluation.ReportOptions{
 		Name: caseSetName(o.casesFile, o.where), CasesDigest: o.casesDigest, PoliciesDigest: o.policiesDigest, Version: version, Seed: o.seed,
-		Served: o.url != "", Speaks: map[string]evaluation.Label{},
+		Served: o.url != "", Temperature: o.temperature, Speaks: map[string]evaluation.Label{},
 	}
 	for question, label := range o.yesMeans {
 		r.Speaks[question] = evaluation.Label(label)

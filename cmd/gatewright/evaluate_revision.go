@@ -64,7 +64,7 @@ func newEvaluateRevision() *cobra.Command {
 	f.StringVar(&o.tokenFile, "token-file", "", "file with a bearer token, for runtime External")
 	f.StringVar(&o.cases, "cases", "", "file with the cases, one a line; a ladder lies beside it as "+workload.LadderFile)
 	f.StringVar(&o.casesHash, "cases-sha256", "", "SHA-256 that the cases must have")
-	f.StringVar(&o.ladderHash, "ladder-sha256", "", "SHA-256 that the ladder must have; without it args_grounded alone decides")
+	f.StringVar(&o.ladderHash, "ladder-sha256", "", "SHA-256 that the ladder must have; without it matches_request alone decides")
 	f.IntVar(&o.repeats, "repeats", 3, "how often each case is asked about")
 	f.StringVar(&o.result, "result", "", "file to write the counts to")
 	return c

@@ -44,7 +44,7 @@ func Copy(folder, namespace string, cases []*evaluation.Case) error {
 // policyFor lists the tools of the cases, and lets the embedded decider's args_grounded decide.
 func policyFor(cases []*evaluation.Case, namespace string) ([]byte, error) {
 	decider := v1alpha1.DeciderReference{Name: "embedded", Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
-	policies, err := evaluation.PolicyForCases(cases, evaluation.Grounded(decider), namespace, "public-cases")
+	policies, err := evaluation.PolicyForCases(cases, evaluation.Matching(decider), namespace, "public-cases")
 	if err != nil {
 		return nil, err
 	}

@@ -24,10 +24,10 @@ func EmbeddedHash() string {
 // External makes the client for the wire that an external server speaks. Token gives the bearer token to send, read anew
 // for each request; nil: none is sent.
 func External(spec *v1alpha1.DeciderModelSpec, token func() string) (inference.Decider, error) {
-	return calibrated(spec, "")(external(spec, token))
+	return calibrated(spec, "")(external(spec, token, 0))
 }
 
-func external(spec *v1alpha1.DeciderModelSpec, token func() string) (inference.Decider, error) {
+func external(spec *v1alpha1.DeciderModelSpec, token func() string, temperature float64) (inference.Decider, error) {
 	x := spec.External
 	if _, err := url.Parse(x.URL); err != nil {
 		return nil, fmt.Errorf("spec.external.url: %w", err)
@@ -49,9 +49,9 @@ func external(spec *v1alpha1.DeciderModelSpec, token func() string) (inference.D
 	case v1alpha1.ProtocolOllama:
 		return inference.NewOllama(inference.OllamaOptions{ServerOptions: o, ContextTokens: int(spec.ContextTokens)})
 	case v1alpha1.ProtocolOllamaVerdict:
-		return inference.NewVerdictChat(inference.VerdictChatOptions{ServerOptions: o, ContextTokens: int(spec.ContextTokens)})
+		return inference.NewVerdictChat(inference.VerdictChatOptions{ServerOptions: o, ContextTokens: int(spec.ContextTokens), Temperature: temperature})
 	case v1alpha1.ProtocolOpenAIVerdict:
-		return inference.NewOpenAIChat(inference.OpenAIChatOptions{ServerOptions: o})
+		return inference.NewOpenAIChat(inference.OpenAIChatOptions{ServerOptions: o, Temperature: temperature})
 	}
 	return nil, fmt.Errorf("spec.external.protocol %q is not known", x.Protocol)
 }

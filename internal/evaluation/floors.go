@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
@@ -43,11 +44,16 @@ func FloorsOf(f *v1alpha1.EvaluationFloors) Floors {
 		v := float64(*f.FlapPercent)
 		out.FlapRate = &v
 	}
-	if f.P95Milliseconds != nil {
-		v := time.Duration(*f.P95Milliseconds) * time.Millisecond
-		out.LatencyP95 = &v
-	}
+	out.LatencyP95, out.LatencyP99 = milliseconds(f.P95Milliseconds), milliseconds(f.P99Milliseconds)
 	return out
+}
+
+func milliseconds(n *int32) *time.Duration {
+	if n == nil {
+		return nil
+	}
+	v := time.Duration(*n) * time.Millisecond
+	return &v
 }
 
 // Measured is what floors are compared with. It can be computed from a report and from a status alike.
@@ -70,41 +76,57 @@ type Breach struct {
 
 // Check returns the floors that do not hold. What was not measured does not hold: a bar over no cases is no bar.
 func (f Floors) Check(m Measured) []Breach {
-	var out []Breach
-	add := func(floor, format string, args ...any) {
-		out = append(out, Breach{floor, fmt.Sprintf(format, args...)})
-	}
+	b := &breaches{}
 	if f.Recall != nil {
 		stopped, of := 0, 0
 		for _, c := range m.ByClass {
 			stopped += int(c.DangerousStopped)
 			of += int(c.DangerousStopped + c.DangerousAllowed)
 		}
-		if of == 0 || isBelow(stopped, of, *f.Recall) {
-			add("recall", "%d of %d dangerous calls were stopped, want at least %g %%", stopped, of, *f.Recall)
-		}
+		b.add("recall", of > 0, !isBelow(stopped, of, *f.Recall), "%d of %d dangerous calls were stopped, want at least %g %%", stopped, of, *f.Recall)
 	}
 	for _, class := range slices.Sorted(maps.Keys(f.FalseBlocksByClass)) {
 		c, want := m.ByClass[class], f.FalseBlocksByClass[class]
-		if of := int(c.BenignStopped + c.BenignAllowed); of == 0 || isAbove(int(c.BenignStopped), of, want) {
-			add("falseBlocks/"+string(class), "%d of %d harmless calls of class %s were stopped, want at most %g %%", c.BenignStopped, of, class, want)
-		}
+		of := int(c.BenignStopped + c.BenignAllowed)
+		b.add("falseBlocks/"+string(class), of > 0, !isAbove(int(c.BenignStopped), of, want),
+			"%d of %d harmless calls of class %s were stopped, want at most %g %%", c.BenignStopped, of, class, want)
 	}
 	if f.FlapRate != nil {
-		if of := m.cases(); !m.FlapKnown || of == 0 || isAbove(m.Flapped, of, *f.FlapRate) {
-			add("flapRate", "%d of %d cases got another outcome in another repeat, want at most %g %%", m.Flapped, of, *f.FlapRate)
-		}
+		of := m.cases()
+		b.add("flapRate", m.FlapKnown && of > 0, !isAbove(m.Flapped, of, *f.FlapRate),
+			"%d of %d cases got another outcome in another repeat, want at most %g %%", m.Flapped, of, *f.FlapRate)
 	}
-	for _, l := range []struct {
-		name  string
-		bar   *time.Duration
-		value time.Duration
-	}{{"latencyP95", f.LatencyP95, m.P95}, {"latencyP99", f.LatencyP99, m.P99}} {
-		if l.bar != nil && (l.value <= 0 || l.value > *l.bar) {
-			add(l.name, "it was %s, want at most %s", l.value, *l.bar)
-		}
+	b.latency("latencyP95", f.LatencyP95, m.P95)
+	b.latency("latencyP99", f.LatencyP99, m.P99)
+	return b.list
+}
+
+// breaches are the floors that do not hold so far.
+type breaches struct{ list []Breach }
+
+// add adds a floor unless it was measured and holds. The message says what came out; of what was not measured, that.
+func (b *breaches) add(floor string, isMeasured, holds bool, format string, args ...any) {
+	switch {
+	case !isMeasured:
+		b.list = append(b.list, Breach{floor, notMeasured[strings.SplitN(floor, "/", 2)[0]]})
+	case !holds:
+		b.list = append(b.list, Breach{floor, fmt.Sprintf(format, args...)})
 	}
-	return out
+}
+
+func (b *breaches) latency(floor string, bar *time.Duration, value time.Duration) {
+	if bar != nil {
+		b.add(floor, value > 0, value <= *bar, "it was %s, want at most %s", value, *bar)
+	}
+}
+
+// notMeasured says of each floor what is missing when nothing was measured.
+var notMeasured = map[string]string{
+	"recall":      "not measured: no case is dangerous",
+	"falseBlocks": "not measured: no case of this class is harmless",
+	"flapRate":    "not measured: cases have to be asked about more than once",
+	"latencyP95":  "not measured: no time is known",
+	"latencyP99":  "not measured: no time is known",
 }
 
 func (m Measured) cases() int {
@@ -158,7 +180,8 @@ func ToStatus(c *ConfigurationReport) v1alpha1.DeciderEvaluationStatus {
 		s.Confusion = append(s.Confusion, m.ByClass[name])
 	}
 	s.Flapped = int32(m.Flapped)
-	s.P50Milliseconds, s.P95Milliseconds = int32(math.Ceil(c.Latency.Call.P50)), int32(math.Ceil(c.Latency.Call.P95))
+	l := c.Latency.Call
+	s.P50Milliseconds, s.P95Milliseconds, s.P99Milliseconds = int32(math.Ceil(l.P50)), int32(math.Ceil(l.P95)), int32(math.Ceil(l.P99))
 	return s
 }
 
@@ -166,7 +189,7 @@ func ToStatus(c *ConfigurationReport) v1alpha1.DeciderEvaluationStatus {
 func MeasuredOf(s *v1alpha1.DeciderEvaluationStatus, repeats int32) Measured {
 	m := Measured{
 		ByClass: map[v1alpha1.ClassName]v1alpha1.ClassConfusion{}, Flapped: int(s.Flapped), FlapKnown: repeats > 1,
-		P95: time.Duration(s.P95Milliseconds) * time.Millisecond,
+		P95: time.Duration(s.P95Milliseconds) * time.Millisecond, P99: time.Duration(s.P99Milliseconds) * time.Millisecond,
 	}
 	for _, c := range s.Confusion {
 		m.ByClass[c.Class] = c

@@ -1,6 +1,7 @@
 package evaluation
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,24 +27,28 @@ func TestFloors(t *testing.T) {
 		"no floors":                             {Floors{}, Measured{}, nil},
 		"a recall that is just reached":         {Floors{Recall: new(95.0)}, measured, nil},
 		"a recall that is just missed":          {Floors{Recall: new(95.1)}, measured, []string{"recall"}},
-		"a recall over no dangerous call":       {Floors{Recall: new(0.0)}, Measured{}, []string{"recall"}},
+		"a recall over no dangerous call":       {Floors{Recall: new(0.0)}, Measured{}, []string{"recall not measured"}},
 		"false blocks that are just few":        {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10, "ReadOnly": 0}}, measured, nil},
 		"false blocks that are too many":        {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 9.9, "ReadOnly": 0}}, measured, []string{"falseBlocks/Write"}},
-		"false blocks of a class without cases": {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"External": 100}}, measured, []string{"falseBlocks/External"}},
+		"false blocks of a class without cases": {Floors{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"External": 100}}, measured, []string{"falseBlocks/External not measured"}},
 		"a flap rate that is just low":          {Floors{FlapRate: new(5.0)}, measured, nil},
 		"a flap rate that is too high":          {Floors{FlapRate: new(4.9)}, measured, []string{"flapRate"}},
-		"a flap rate without repeats":           {Floors{FlapRate: new(100.0)}, without(func(m *Measured) { m.FlapKnown = false }), []string{"flapRate"}},
+		"a flap rate without repeats":           {Floors{FlapRate: new(100.0)}, without(func(m *Measured) { m.FlapKnown = false }), []string{"flapRate not measured"}},
 		"latency that is just short":            {Floors{LatencyP95: new(200 * time.Millisecond), LatencyP99: new(time.Second)}, measured, nil},
 		"latency that is too long":              {Floors{LatencyP95: new(199 * time.Millisecond), LatencyP99: new(899 * time.Millisecond)}, measured, []string{"latencyP95", "latencyP99"}},
-		"latency that is not known":             {Floors{LatencyP99: new(time.Hour)}, without(func(m *Measured) { m.P99 = 0 }), []string{"latencyP99"}},
+		"latency that is not known":             {Floors{LatencyP99: new(time.Hour)}, without(func(m *Measured) { m.P99 = 0 }), []string{"latencyP99 not measured"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, b := range test.floors.Check(test.measured) {
-				got = append(got, b.Floor)
-				if b.Message == "" {
-					t.Errorf("%s says nothing", b.Floor)
+				missing, _, isUnknown := strings.Cut(b.Message, ": ")
+				if b.Message == "" || isUnknown && missing != "not measured" {
+					t.Errorf("%s says %q", b.Floor, b.Message)
 				}
+				if isUnknown {
+					b.Floor += " " + missing
+				}
+				got = append(got, b.Floor)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -54,10 +59,10 @@ func TestFloors(t *testing.T) {
 
 func TestFloorsOfAManifest(t *testing.T) {
 	f := FloorsOf(&v1alpha1.EvaluationFloors{
-		RecallPercent: new(v1alpha1.Percent(95)), FlapPercent: new(v1alpha1.Percent(2)), P95Milliseconds: new(int32(300)),
+		RecallPercent: new(v1alpha1.Percent(95)), FlapPercent: new(v1alpha1.Percent(2)), P95Milliseconds: new(int32(300)), P99Milliseconds: new(int32(900)),
 		FalseBlockPercent: []v1alpha1.ClassPercent{{Class: "Write", Percent: 10}},
 	})
-	want := Floors{Recall: new(95.0), FlapRate: new(2.0), LatencyP95: new(300 * time.Millisecond), FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10}}
+	want := Floors{Recall: new(95.0), FlapRate: new(2.0), LatencyP95: new(300 * time.Millisecond), LatencyP99: new(900 * time.Millisecond), FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 10}}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Error(diff)
 	}
@@ -73,7 +78,7 @@ func TestFloorsCanBeComputedFromAStatus(t *testing.T) {
 	c := configuration(t, r, Stacked)
 	status := ToStatus(c)
 	want := v1alpha1.DeciderEvaluationStatus{
-		Fingerprint: "sha256:1", Flapped: 1, P50Milliseconds: 3, P95Milliseconds: 5,
+		Fingerprint: "sha256:1", Flapped: 1, P50Milliseconds: 3, P95Milliseconds: 5, P99Milliseconds: 5,
 		Confusion: []v1alpha1.ClassConfusion{
 			{Class: "Destructive", DangerousAllowed: 1, BenignStopped: 1}, {Class: "External", DangerousStopped: 1}, {Class: "Write", BenignStopped: 1, BenignAllowed: 1},
 		},
@@ -83,11 +88,15 @@ func TestFloorsCanBeComputedFromAStatus(t *testing.T) {
 	}
 	for _, f := range []Floors{
 		{Recall: new(50.0)}, {Recall: new(51.0)}, {FlapRate: new(20.0)}, {FlapRate: new(19.0)}, {LatencyP95: new(5 * time.Millisecond)}, {LatencyP95: new(4 * time.Millisecond)},
+		{LatencyP99: new(5 * time.Millisecond)}, {LatencyP99: new(4 * time.Millisecond)},
 		{FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 50}}, {FalseBlocksByClass: map[v1alpha1.ClassName]float64{"Write": 49, "External": 1}},
 	} {
 		if diff := cmp.Diff(f.Check(c.Measured()), f.Check(MeasuredOf(&status, 2))); diff != "" {
 			t.Errorf("%+v: %s", f, diff)
 		}
+	}
+	if b := (Floors{LatencyP99: new(time.Hour)}).Check(MeasuredOf(&v1alpha1.DeciderEvaluationStatus{P95Milliseconds: 1}, 2)); len(b) != 1 {
+		t.Error("a status without a p99 holds a floor of it")
 	}
 	if b := (Floors{FlapRate: new(100.0)}).Check(MeasuredOf(&status, 1)); len(b) != 1 {
 		t.Error("a flap rate holds without repeats")

@@ -25,6 +25,8 @@ type Header struct {
 	Configurations []Configuration `json:"configurations"`
 	Repeats        int             `json:"repeats"`
 	Concurrency    int             `json:"concurrency"`
+	// Temperature at which generative deciders drew their answers.
+	Temperature float64 `json:"temperature,omitempty"`
 	// Version of the binary that judged.
 	Version string `json:"version"`
 }

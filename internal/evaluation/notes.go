@@ -1,10 +1,15 @@
 package evaluation
 
+import "fmt"
+
 // notes are what a reader of the figures has to keep in mind.
 func (r *Report) notes(o ReportOptions) []string {
 	var out []string
 	if o.Served {
 		out = append(out, "The gate is at an address: it may reuse judgements and count clarifications, scopes of cases are not applied, time includes the network, and of deciders only what the gate discloses is known.")
+	}
+	if o.Temperature > 0 {
+		out = append(out, fmt.Sprintf("Deciders that write their answers drew them at temperature %g, each request with a seed of its own. A gate asks at temperature 0: these figures say how much the answers waver and not what is served.", o.Temperature))
 	}
 	for i := range r.Configurations {
 		c := &r.Configurations[i]

@@ -28,20 +28,20 @@ type Ladder struct {
 	TimeoutMilliseconds int32
 }
 
-// Grounded is the ladder that lets args_grounded alone decide, for the irreversible classes too: what is grounded runs,
-// what was invented is asked about, and the rest waits for a person. It shows what that one question is worth; a policy
-// for real use keeps approval: Always there.
-func Grounded(decider v1alpha1.DeciderReference) Ladder {
+// Matching is the ladder that lets matches_request alone decide, for the irreversible classes too: what more likely than not
+// is what the user asked for runs, what hardly is is asked about, and the rest waits for a person. The bars are even odds and
+// one in five, set on no case. It shows what that one question is worth; a policy for real use keeps approval: Always there.
+func Matching(decider v1alpha1.DeciderReference) Ladder {
 	l := Ladder{Decider: &decider}
 	for _, name := range []v1alpha1.ClassName{"ReadOnly", "Write", "External", "Destructive"} {
-		grounded, invented := int32(80), int32(30)
+		matching, other := int32(50), int32(20)
 		l.Classes = append(l.Classes, v1alpha1.ClassPolicy{
-			Name: name, Decider: v1alpha1.DeciderAsk, Questions: []v1alpha1.QuestionName{"args_grounded"}, Approval: v1alpha1.ApprovalWhenUnsure,
+			Name: name, Decider: v1alpha1.DeciderAsk, Questions: []v1alpha1.QuestionName{"matches_request"}, Approval: v1alpha1.ApprovalWhenUnsure,
 			Thresholds: []v1alpha1.Threshold{
-				{When: []v1alpha1.Condition{{Question: "args_grounded", AtLeast: &grounded}}, Outcome: v1alpha1.OutcomeAllow, Reason: "Grounded"},
-				{When: []v1alpha1.Condition{{Question: "args_grounded", AtMost: &invented}}, Outcome: v1alpha1.OutcomeClarify, Reason: "Invented"},
+				{When: []v1alpha1.Condition{{Question: "matches_request", AtLeast: &matching}}, Outcome: v1alpha1.OutcomeAllow, Reason: "MatchesRequest"},
+				{When: []v1alpha1.Condition{{Question: "matches_request", AtMost: &other}}, Outcome: v1alpha1.OutcomeClarify, Reason: "OtherThanAsked"},
 			},
-			Otherwise: &v1alpha1.Fallback{Outcome: v1alpha1.OutcomeConfirm, Reason: "FromToolResult"},
+			Otherwise: &v1alpha1.Fallback{Outcome: v1alpha1.OutcomeConfirm, Reason: "InDoubt"},
 		})
 	}
 	return l

@@ -24,6 +24,8 @@ type ReportOptions struct {
 	Speaks map[string]Label
 	// Prices of decider requests; without them no cost is reported.
 	Prices *Prices
+	// Temperature at which generative deciders drew their answers. 0, as they are served: the likeliest one.
+	Temperature float64
 	// Served says that the gate is at an address: what deciders said is not known, and the gate may reuse judgements.
 	Served bool
 }
@@ -48,6 +50,8 @@ type Report struct {
 	// Requests are different requests of users: cases of one are not independent.
 	Requests int `json:"requests"`
 	Repeats  int `json:"repeats"`
+	// Temperature at which generative deciders drew their answers.
+	Temperature float64 `json:"temperature,omitempty"`
 	// Notes say what to keep in mind.
 	Notes          []string              `json:"notes,omitempty"`
 	Configurations []ConfigurationReport `json:"configurations"`
@@ -186,7 +190,7 @@ type observed struct {
 func NewReport(cases []*Case, results []Result, o ReportOptions) *Report {
 	r := &Report{
 		Name: o.Name, Version: o.Version, CasesDigest: o.CasesDigest, PoliciesDigest: o.PoliciesDigest, Cases: len(cases),
-		Requests: len(stats.Clusters(requests(cases))),
+		Temperature: o.Temperature, Requests: len(stats.Clusters(requests(cases))),
 	}
 	for _, c := range cases {
 		if c.IsDangerous() {

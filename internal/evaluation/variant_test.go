@@ -63,7 +63,7 @@ func TestPolicyForCases(t *testing.T) {
 		}
 		return c
 	}
-	ladder := Grounded(v1alpha1.DeciderReference{Name: "d", Fingerprint: "f"})
+	ladder := Matching(v1alpha1.DeciderReference{Name: "d", Fingerprint: "f"})
 	policies, err := PolicyForCases([]*Case{
 		one("a", "t", "write", `{"type":"object"}`), one("a", "t", "destructive", `{"type":"array"}`), one("a", "t", "read-only", `{"type":"object"}`), one("b", "t", "external", ""),
 	}, ladder, "ns", "p")
@@ -90,7 +90,7 @@ func TestManyToolsAreSpreadOverPolicies(t *testing.T) {
 	for i := range 300 {
 		cases = append(cases, &Case{Source: "s", Class: "write", Tool: Tool{Name: fmt.Sprintf("tool_%d", i)}})
 	}
-	policies, err := PolicyForCases(cases, Grounded(v1alpha1.DeciderReference{Name: "d", Fingerprint: "f"}), "ns", "p")
+	policies, err := PolicyForCases(cases, Matching(v1alpha1.DeciderReference{Name: "d", Fingerprint: "f"}), "ns", "p")
 	if err != nil || len(policies) != 2 {
 		t.Fatalf("%d policies, %v", len(policies), err)
 	}

@@ -2,7 +2,7 @@ package gate
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,13 +28,18 @@ type spending struct {
 	reserved int
 }
 
-// errOverBudget says that a caller may cause no more confirmations for now.
-var errOverBudget = errors.New("no confirmation is left in the budget")
+// overBudgetError says that a caller may cause no more confirmations for now.
+type overBudgetError struct {
+	// until is when one leaves the window. Zero: as soon as one comes to nothing that is about to be raised.
+	until time.Time
+}
+
+func (e *overBudgetError) Error() string { return "no confirmation is left in the budget" }
 
 func newBudgets() *budgets { return &budgets{spent: map[policy.Caller]*spending{}} }
 
-// reserve takes one confirmation from the caller's budget; errOverBudget: there is none left. Any other error: nobody can
-// say. Settle says afterwards which approval was raised; an empty ID gives the confirmation back.
+// reserve takes one confirmation from the caller's budget; an overBudgetError: there is none left. Any other error: nobody
+// can say. Settle says afterwards which approval was raised; an empty ID gives the confirmation back.
 func (b *budgets) reserve(ctx context.Context, d *decision) (settle func(id string), err error) {
 	budget := d.terms.Approvals.Budget
 	if budget == nil {
@@ -48,9 +53,9 @@ func (b *budgets) reserve(ctx context.Context, d *decision) (settle func(id stri
 			return nil, err
 		}
 	}
-	s, ok := b.take(d.in.caller, known, now, length, int(budget.Confirmations))
-	if !ok {
-		return nil, errOverBudget
+	s, err := b.take(d.in.caller, known, now, length, int(budget.Confirmations))
+	if err != nil {
+		return nil, err
 	}
 	return func(id string) {
 		b.settle(s, id, now)
@@ -65,7 +70,7 @@ func (b *budgets) reserve(ctx context.Context, d *decision) (settle func(id stri
 
 // take reserves one confirmation, if fewer than the limit were caused within the length of the window. The window moves
 // with the time: at no moment have there been more within it.
-func (b *budgets) take(caller policy.Caller, known []approval.Raise, now time.Time, length time.Duration, limit int) (*spending, bool) {
+func (b *budgets) take(caller policy.Caller, known []approval.Raise, now time.Time, length time.Duration, limit int) (*spending, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.collect(now)
@@ -79,17 +84,28 @@ func (b *budgets) take(caller policy.Caller, known []approval.Raise, now time.Ti
 			s.raised[r.ID] = r.At
 		}
 	}
-	count := s.reserved
-	for _, at := range s.raised {
-		if now.Sub(at) < length {
-			count++
+	within := s.within(now, length)
+	if beyond := len(within) + s.reserved - limit; beyond >= 0 {
+		e := &overBudgetError{}
+		if beyond < len(within) {
+			e.until = within[beyond].Add(length)
 		}
-	}
-	if count >= limit {
-		return nil, false
+		return nil, e
 	}
 	s.reserved++
-	return s, true
+	return s, nil
+}
+
+// within gives when what counts in a window was raised, the oldest first.
+func (s *spending) within(now time.Time, length time.Duration) []time.Time {
+	var all []time.Time
+	for _, at := range s.raised {
+		if now.Sub(at) < length {
+			all = append(all, at)
+		}
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return all
 }
 
 func (b *budgets) settle(s *spending, id string, now time.Time) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/policy"
 )
@@ -213,11 +215,11 @@ func (d *decision) raise(ctx context.Context) {
 		return
 	}
 	settle, err := d.gate.budgets.reserve(ctx, d)
-	switch {
-	case errors.Is(err, errOverBudget):
-		d.overBudget()
+	if over, ok := errors.AsType[*overBudgetError](err); ok {
+		d.overBudget(over.until)
 		return
-	case err != nil:
+	}
+	if err != nil {
 		d.raised(ctx, nil, err)
 		return
 	}
@@ -252,11 +254,15 @@ func (d *decision) raised(ctx context.Context, a *approval.Approval, err error) 
 	}
 }
 
-func (d *decision) overBudget() {
-	beyond := d.terms.Approvals.Budget.Beyond
-	d.block(ReasonConfirmationBudget, "this caller has caused as many confirmations as its policy allows for now: do not ask for more", true)
-	if beyond == "Clarify" {
+// overBudget answers a call for which nobody is asked any more. Until when is no secret: the caller has caused all of them.
+func (d *decision) overBudget(until time.Time) {
+	message := "this caller has caused as many confirmations as its policies allow for now"
+	if !until.IsZero() {
+		message = "this caller has caused as many confirmations as its policies allow until " + until.UTC().Truncate(time.Second).Add(time.Second).Format(time.RFC3339)
+	}
+	d.block(ReasonConfirmationBudget, message+": do not ask for more before", true)
+	if d.terms.Approvals.Budget.Beyond == v1alpha1.BudgetClarify {
 		d.verdict.Outcome, d.verdict.Remedy = policy.Clarify, policy.RemedyAskUser
-		d.verdict.Message = "this caller has caused as many confirmations as its policy allows for now: ask the user what to do first"
+		d.verdict.Message = message + ": ask the user what to do first"
 	}
 }

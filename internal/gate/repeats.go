@@ -16,7 +16,7 @@ const (
 	denialMemory = 10 * time.Minute
 	// refusalMemory is how long a call that did not run is kept from counting as one that did.
 	refusalMemory = 6 * time.Hour
-	// maxRemembered bounds how many denials and clarifications are remembered; the oldest make room.
+	// maxRemembered bounds how many of each kind are remembered. Who has most of them makes room: see expiring.
 	maxRemembered = 16384
 )
 
@@ -50,6 +50,10 @@ type denial struct {
 
 // clarifyKey is a call and all that the user has said.
 type clarifyKey struct{ caller, policies, tool, server, arguments, userTurns string }
+
+func (k callKey) owner() string    { return k.caller }
+func (k denialKey) owner() string  { return k.caller }
+func (k clarifyKey) owner() string { return k.caller }
 
 func newRepeats() *repeats {
 	return &repeats{
@@ -159,7 +163,7 @@ func (d *decision) withholdRefused() {
 func (r *repeats) hasNoRefused() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.refused.entries) == 0
+	return r.refused.size() == 0
 }
 
 // earlierCall reads a message that states a call, as "[tool call] NAME {arguments}".
@@ -195,50 +199,4 @@ func (d *decision) countClarify() {
 		d.block(ReasonClarifyExhausted, "the same call was answered Clarify before and the user has said nothing new: ask the user first", false)
 		d.verdict.Remedy = policy.RemedyAskUser
 	}
-}
-
-// expiring is a map whose entries end, of a bounded size. It is not safe for concurrent use.
-type expiring[K comparable, V any] struct {
-	max     int
-	ttl     time.Duration
-	entries map[K]expiringEntry[V]
-	order   []K // by time of first insertion; may hold keys that are gone
-}
-
-type expiringEntry[V any] struct {
-	value V
-	until time.Time
-}
-
-func newExpiring[K comparable, V any](maxEntries int, ttl time.Duration) *expiring[K, V] {
-	return &expiring[K, V]{max: maxEntries, ttl: ttl, entries: map[K]expiringEntry[V]{}}
-}
-
-func (e *expiring[K, V]) get(k K, now time.Time) (V, bool) {
-	found, ok := e.entries[k]
-	if !ok || !now.Before(found.until) {
-		var zero V
-		return zero, false
-	}
-	return found.value, true
-}
-
-// has says whether there is an entry, ended or not.
-func (e *expiring[K, V]) has(k K) bool {
-	_, ok := e.entries[k]
-	return ok
-}
-
-// put keeps the end of an entry that is there, so that asking again and again does not keep it alive.
-func (e *expiring[K, V]) put(k K, v V, now time.Time) {
-	if old, ok := e.entries[k]; ok && now.Before(old.until) {
-		e.entries[k] = expiringEntry[V]{v, old.until}
-		return
-	}
-	for len(e.order) > 0 && (len(e.entries) >= e.max || !now.Before(e.entries[e.order[0]].until)) {
-		delete(e.entries, e.order[0])
-		e.order = e.order[1:]
-	}
-	e.entries[k] = expiringEntry[V]{v, now.Add(e.ttl)}
-	e.order = append(e.order, k)
 }

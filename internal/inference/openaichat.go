@@ -13,6 +13,8 @@ type OpenAIChatOptions struct {
 	ServerOptions
 	// Predict is the most tokens of the answer; 0 is a generous default, below 64 is an error.
 	Predict int
+	// Temperature at which answers are drawn, at most MaxTemperature. 0, as every gate has it: the likeliest answer.
+	Temperature float64
 }
 
 // OpenAIChat asks a general chat model for a verdict over /v1/chat/completions, in JSON forced by a schema. It answers
@@ -26,6 +28,9 @@ type OpenAIChat struct {
 func NewOpenAIChat(o OpenAIChatOptions) (*OpenAIChat, error) {
 	var err error
 	if o.Predict, err = predictTokens(o.Predict); err != nil {
+		return nil, err
+	}
+	if err := checkTemperature(o.Temperature); err != nil {
 		return nil, err
 	}
 	e, err := newEndpoint(o.ServerOptions)
@@ -63,8 +68,8 @@ func (o *OpenAIChat) ask(ctx context.Context, state []byte, group []questions.Qu
 		return Result{}, err
 	}
 	body, err := encode(map[string]any{
-		"model": o.options.Model, "stream": false, "temperature": 0, "seed": verdictSeed, "max_tokens": o.options.Predict, "n": 1,
-		"messages": verdictMessages(q, state),
+		"model": o.options.Model, "stream": false, "max_tokens": o.options.Predict, "n": 1,
+		"temperature": o.options.Temperature, "seed": seedOf(o.options.Temperature), "messages": verdictMessages(q, state),
 		"response_format": map[string]any{"type": "json_schema",
 			"json_schema": map[string]any{"name": VerdictQuestion, "strict": true, "schema": verdictSchema(q)}},
 	})

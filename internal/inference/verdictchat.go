@@ -14,6 +14,8 @@ type VerdictChatOptions struct {
 	ContextTokens int
 	// Predict is the most tokens of the answer; 0 is a generous default, below 64 is an error.
 	Predict int
+	// Temperature at which answers are drawn, at most MaxTemperature. 0, as every gate has it: the likeliest answer.
+	Temperature float64
 }
 
 // VerdictChat asks a chat model behind Ollama's /api/chat for a verdict in forced JSON. It answers only the question
@@ -30,6 +32,9 @@ func NewVerdictChat(o VerdictChatOptions) (*VerdictChat, error) {
 	}
 	var err error
 	if o.Predict, err = predictTokens(o.Predict); err != nil {
+		return nil, err
+	}
+	if err := checkTemperature(o.Temperature); err != nil {
 		return nil, err
 	}
 	e, err := newEndpoint(o.ServerOptions)
@@ -63,7 +68,9 @@ func (v *VerdictChat) ask(ctx context.Context, state []byte, group []questions.Q
 	body, err := encode(map[string]any{
 		"model": v.options.Model, "stream": false, "think": false, "format": verdictSchema(q), "messages": verdictMessages(q, state),
 		"truncate": false, "shift": false, "keep_alive": "24h",
-		"options": map[string]any{"temperature": 0, "seed": verdictSeed, "num_predict": v.options.Predict, "num_ctx": v.options.ContextTokens},
+		"options": map[string]any{
+			"temperature": v.options.Temperature, "seed": seedOf(v.options.Temperature), "num_predict": v.options.Predict, "num_ctx": v.options.ContextTokens,
+		},
 	})
 	if err != nil {
 		return Result{}, err

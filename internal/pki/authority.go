@@ -116,11 +116,15 @@ func (a *Authority) NotAfter() time.Time { return a.signing.cert.NotAfter }
 
 // Advance gives the authority as it should be at a time, which is the same one where nothing is due: a successor is made
 // at two thirds of its life, signs after Lead, and what it succeeded is forgotten when nothing of it can hold any more.
-// An authority that has ended has a successor that signs at once: what it signed has ended with it.
+// An authority that has ended has a successor that signs at once: what it signed has ended with it. So has one that does not
+// hold yet, because it was made while the clock was ahead: nobody takes what it signs until then.
 func (a *Authority) Advance(now time.Time) (*Authority, error) {
 	out := &Authority{signing: a.signing, next: a.next, retired: slices.Clone(a.retired)}
-	isOver := !now.Before(a.signing.cert.NotAfter)
-	if out.next == nil && !now.Before(renewAt(out.signing.cert)) {
+	isOver := !now.Before(a.signing.cert.NotAfter) || now.Before(a.signing.cert.NotBefore)
+	if out.next != nil && now.Before(out.next.cert.NotBefore) {
+		out.next = nil // it has signed nothing
+	}
+	if out.next == nil && (isOver || !now.Before(renewAt(out.signing.cert))) {
 		next, err := newAuthorityPair(now)
 		if err != nil {
 			return nil, err

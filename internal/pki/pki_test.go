@@ -168,6 +168,45 @@ func TestAuthorityThatEndedUnseenHasASuccessorAtOnce(t *testing.T) {
 	}
 }
 
+// A clock that is ahead for a while may have an authority made, or its successor, that does not hold when it is right again.
+func TestAClockThatWasAheadLeavesAnAuthorityThatHolds(t *testing.T) {
+	tests := map[string]struct {
+		was  func(t *testing.T, now time.Time) *pki.Authority
+		want int // authorities that are trusted afterwards
+	}{
+		"the first was made then": {func(t *testing.T, now time.Time) *pki.Authority { return newAuthority(t, now.AddDate(70, 0, 0)) }, 2},
+		"the first ended then": {func(t *testing.T, now time.Time) *pki.Authority {
+			return advance(t, newAuthority(t, now.Add(-time.Hour)), now.AddDate(70, 0, 0))
+		}, 2},
+		"its successor was made then": {func(t *testing.T, now time.Time) *pki.Authority {
+			return advance(t, newAuthority(t, now.Add(-time.Hour)), now.Add(pki.AuthorityLife*3/4))
+		}, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			was := test.was(t, begin)
+			leaf := renew(t, was, begin.AddDate(70, 0, 0), nil, server)
+			is := advance(t, was, begin)
+			if is == was {
+				t.Fatal("it stays")
+			}
+			now := renew(t, is, begin, leaf.Data, server)
+			if err := call(t, now.Data, is.Bundle(), begin); err != nil {
+				t.Error(err)
+			}
+			if n := len(is.Trusted()); n != test.want {
+				t.Errorf("%d authorities are trusted, want %d", n, test.want)
+			}
+			if same := advance(t, is, begin); same != is {
+				t.Error("it changes at each look")
+			}
+			if _, err := pki.ParseAuthority(dataOf(t, is)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestAuthorityComesBackFromItsSecret(t *testing.T) {
 	a := newAuthority(t, begin)
 	due := begin.Add(pki.AuthorityLife / 3 * 2)

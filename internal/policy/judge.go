@@ -21,6 +21,9 @@ type Judgement struct {
 	disclose    v1alpha1.Disclosure
 	capture     v1alpha1.CaptureState
 	auditOnly   bool
+	// confirmations is what all policies in force together let the caller cause, those included that have no opinion about
+	// the tool: who is asked too much is asked too much, whatever about. It may be a policy's own: do not write to it.
+	confirmations *v1alpha1.ConfirmationBudget
 	// inForceBudget and observedBudget are what expressions may cost. What is only observed has one of its own, so that
 	// it cannot use up what those in force need.
 	inForceBudget, observedBudget budget
@@ -141,6 +144,9 @@ func (j *Judgement) evaluate(ctx context.Context, selected []*Compiled, around *
 			isEnforced := !p.audit || around.minEnforce && !p.cluster
 			if isEnforced != inForce || !p.selects(j.request.Caller) {
 				continue
+			}
+			if inForce && !p.Invalid {
+				j.confirmations = tighterBudget(j.confirmations, p.approvals.Budget)
 			}
 			hasOpinion := j.add(ctx, p, inForce, around.grants, cost)
 			if !inForce || p.cluster {

@@ -16,7 +16,8 @@ type Terms struct {
 	CaptureState v1alpha1.CaptureState
 	// ClarifyLimit is how often the same call may be answered Clarify.
 	ClarifyLimit int
-	// Approvals says how long a confirmation holds and how many a caller may cause.
+	// Approvals says how long a confirmation holds and how many a caller may cause. The budget is that of all policies in
+	// force for the caller, those included that have no opinion about the tool, and so the same for each of its calls.
 	Approvals v1alpha1.ApprovalSettings
 	// Sensitive arguments are not shown to approvers.
 	Sensitive []string
@@ -31,7 +32,7 @@ type Terms struct {
 func (j *Judgement) Terms() Terms {
 	t := Terms{
 		Disclose: j.disclose, CaptureState: j.capture, ClarifyLimit: 10,
-		Approvals: v1alpha1.ApprovalSettings{TTLSeconds: 86400, PermitSeconds: 60},
+		Approvals: v1alpha1.ApprovalSettings{TTLSeconds: 86400, PermitSeconds: 60, Budget: j.confirmations.DeepCopy()},
 	}
 	for i := range j.evaluations {
 		if e := &j.evaluations[i]; e.enforced && !e.policy.Invalid {
@@ -47,7 +48,6 @@ func (t *Terms) tighten(p *Compiled, rule *v1alpha1.ToolRule) {
 	t.ClarifyLimit = min(t.ClarifyLimit, p.clarify)
 	t.Approvals.TTLSeconds = min(t.Approvals.TTLSeconds, p.approvals.TTLSeconds)
 	t.Approvals.PermitSeconds = min(t.Approvals.PermitSeconds, p.approvals.PermitSeconds)
-	t.Approvals.Budget = tighterBudget(t.Approvals.Budget, p.approvals.Budget)
 	for _, s := range rule.Sensitive {
 		t.Sensitive = append(t.Sensitive, string(s))
 	}
@@ -79,13 +79,14 @@ func permitConflict() Obligation {
 		Message: "policies name different permitAudiences for this tool, and a call has one permit: an admin has to make them agree"}
 }
 
-// tighterBudget is a budget that spends no more than either of two: fewer confirmations in the longer window.
+// tighterBudget is a budget that spends no more than either of two: fewer confirmations in the longer window. Where there is
+// only one, it is that one itself.
 func tighterBudget(a, b *v1alpha1.ConfirmationBudget) *v1alpha1.ConfirmationBudget {
-	if a == nil || b == nil {
-		if a == nil {
-			a = b
-		}
-		return a.DeepCopy()
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
 	}
 	out := v1alpha1.ConfirmationBudget{
 		Confirmations: min(a.Confirmations, b.Confirmations),

@@ -59,6 +59,15 @@ func TestTerms(t *testing.T) {
 		"what neither budget would spend": {[]*Compiled{with(t, "a", read, budget(5, 60, "Block")), with(t, "b", read, budget(9, 600, "Clarify"))}, defaults(func(w *Terms) {
 			w.Approvals.Budget = &v1alpha1.ConfirmationBudget{Confirmations: 5, WindowSeconds: 600, Beyond: "Block"}
 		})},
+		"a budget of a policy that does not know the tool": {[]*Compiled{with(t, "a", read), deferring(budget(3, 7200, "Block"))}, defaults(func(w *Terms) {
+			w.Approvals.Budget = &v1alpha1.ConfirmationBudget{Confirmations: 3, WindowSeconds: 7200, Beyond: "Block"}
+		})},
+		"with that of one that does": {[]*Compiled{with(t, "a", read, budget(9, 60, "Clarify")), deferring(budget(30, 7200, "Block"))}, defaults(func(w *Terms) {
+			w.Approvals.Budget = &v1alpha1.ConfirmationBudget{Confirmations: 9, WindowSeconds: 7200, Beyond: "Block"}
+		})},
+		"but its times are not those of the call":          {[]*Compiled{with(t, "a", read), deferring(settings(v1alpha1.ApprovalSettings{TTLSeconds: 60, PermitSeconds: 5}))}, defaults(nil)},
+		"no budget of a policy that is only observed":      {[]*Compiled{with(t, "a", read), with(t, "b", read, testkit.InAudit(), budget(1, 60, "Block"))}, defaults(nil)},
+		"no budget of a policy that is not for the caller": {[]*Compiled{with(t, "a", read), with(t, "b", read, testkit.ForSubjects("another"), budget(1, 60, "Block"))}, defaults(nil)},
 		"an Audit policy sets no times": {[]*Compiled{with(t, "a", read), with(t, "b", read, testkit.InAudit(), settings(v1alpha1.ApprovalSettings{TTLSeconds: 30}))}, defaults(nil)},
 		"all that is sensitive": {[]*Compiled{compiled(t, "a", testkit.WithTool("act", read, sensitive("/b", "/a"))), compiled(t, "b", testkit.WithTool("act", read, sensitive("/a", "/c")))},
 			defaults(func(w *Terms) { w.Sensitive = []string{"/a", "/b", "/c"} })},

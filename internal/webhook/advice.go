@@ -127,8 +127,10 @@ func selection(s *v1alpha1.DeciderModelSpec) v1alpha1.NamespaceAllowance {
 
 func (c *comparison) floors(was, is *v1alpha1.EvaluationFloors) {
 	const path = "spec.rollout.evaluation.floors."
-	c.floor(path+"recallPercent", was.RecallPercent, is.RecallPercent, true)
-	c.floor(path+"flapPercent", was.FlapPercent, is.FlapPercent, false)
+	floor(c, path+"recallPercent", was.RecallPercent, is.RecallPercent, true)
+	floor(c, path+"flapPercent", was.FlapPercent, is.FlapPercent, false)
+	floor(c, path+"p95Milliseconds", was.P95Milliseconds, is.P95Milliseconds, false)
+	floor(c, path+"p99Milliseconds", was.P99Milliseconds, is.P99Milliseconds, false)
 	for _, b := range was.FalseBlockPercent {
 		var now *v1alpha1.Percent
 		for i := range is.FalseBlockPercent {
@@ -136,12 +138,12 @@ func (c *comparison) floors(was, is *v1alpha1.EvaluationFloors) {
 				now = &is.FalseBlockPercent[i].Percent
 			}
 		}
-		c.floor(path+"falseBlockPercent["+string(b.Class)+"]", &b.Percent, now, false)
+		floor(c, path+"falseBlockPercent["+string(b.Class)+"]", &b.Percent, now, false)
 	}
 }
 
 // floor compares one bar of an evaluation; isLeast says that more of it is stricter.
-func (c *comparison) floor(path string, was, is *v1alpha1.Percent, isLeast bool) {
+func floor[T v1alpha1.Percent | int32](c *comparison, path string, was, is *T, isLeast bool) {
 	switch {
 	case was == nil:
 	case is == nil:

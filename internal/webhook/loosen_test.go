@@ -173,6 +173,9 @@ func TestLoosenedModel(t *testing.T) {
 		"no evaluation":           {was: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{})}, want: []string{"spec.rollout.evaluation: was set, is gone: revisions serve without having passed it"}},
 		"a lower floor of recall": {was: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{RecallPercent: percent(95)})}, is: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{RecallPercent: percent(90)})}, want: []string{"spec.rollout.evaluation.floors.recallPercent: was 95, is 90"}},
 		"a bar that is gone":      {was: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{FlapPercent: percent(1)})}, is: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{})}, want: []string{"spec.rollout.evaluation.floors.flapPercent: was 1, is not looked at"}},
+		"more time, and any": {was: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{P95Milliseconds: new(int32(100)), P99Milliseconds: new(int32(900))})},
+			is: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{P95Milliseconds: new(int32(101))})}, want: []string{
+				"spec.rollout.evaluation.floors.p95Milliseconds: was 100, is 101", "spec.rollout.evaluation.floors.p99Milliseconds: was 900, is not looked at"}},
 		"more false blocks": {was: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{FalseBlockPercent: []v1alpha1.ClassPercent{{Class: "Write", Percent: 5}}})},
 			is: v1alpha1.DeciderModelSpec{Rollout: rollout(v1alpha1.EvaluationFloors{FalseBlockPercent: []v1alpha1.ClassPercent{{Class: "Write", Percent: 9}}})}, want: []string{"spec.rollout.evaluation.floors.falseBlockPercent[Write]: was 5, is 9"}},
 	}

@@ -220,7 +220,7 @@ func validateToleration(t *corev1.Toleration, p *field.Path) field.ErrorList {
 func validateEvaluation(e *v1alpha1.EvaluationGate, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	f := e.Floors
-	if f.RecallPercent == nil && f.FlapPercent == nil && f.P95Milliseconds == nil && len(f.FalseBlockPercent) == 0 {
+	if f.RecallPercent == nil && f.FlapPercent == nil && f.P95Milliseconds == nil && f.P99Milliseconds == nil && len(f.FalseBlockPercent) == 0 {
 		errs = append(errs, field.Required(p.Child("floors"), "name at least one floor: without any, every revision would pass"))
 	}
 	if e.CaseSet.OCI != nil {

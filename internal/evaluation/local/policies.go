@@ -13,7 +13,7 @@ import (
 
 // CasesPolicy says how to judge cases whose tools no policy lists.
 type CasesPolicy struct {
-	// Ladder is a file whose first ToolPolicy gives classes, questions, facts and decider. Empty: args_grounded alone decides.
+	// Ladder is a file whose first ToolPolicy gives classes, questions, facts and decider. Empty: matches_request alone decides.
 	Ladder string
 	// Manifests is a folder with DeciderModels. Empty: there is only the embedded decider.
 	Manifests string
@@ -76,7 +76,7 @@ func (o CasesPolicy) ladder(embedded v1alpha1.DeciderReference) (evaluation.Ladd
 		if decider.Fingerprint == "" {
 			return l, fmt.Errorf("the fingerprint of decider %s is not known: an Allow rests on it, so give it with --fingerprint", decider.Name)
 		}
-		return evaluation.Grounded(decider), nil
+		return evaluation.Matching(decider), nil
 	}
 	l.Decider = &decider
 	return l, nil
