@@ -145,3 +145,84 @@ func TestOnlyLongWindowsAreKeptApartFromTheirApprovals(t *testing.T) {
 		t.Errorf("kept %v, want one", store.kept)
 	}
 }
+
+// A policy with a budget that does not know the tool still says how often its callers may ask people: and so what every tool
+// has caused is kept for as long as its window is.
+func TestABudgetCountsCallsOfToolsThatItsPolicyDoesNotKnow(t *testing.T) {
+	const floor = `
+metadata: {name: floor, namespace: shop}
+spec:
+  unknownTools: Defer
+  approvals: {budget: {confirmations: 2, windowSeconds: 86400}}
+  tools:
+  - {name: mail.send, class: External}
+`
+	f := newFixture(t)
+	store := &ledger{Memory: f.approvals}
+	f.gate.options.Approvals = store
+	f.load(t, strings.Replace(testPolicy, ", budget: {confirmations: 3, windowSeconds: 60}", "", 1), floor)
+	for i := range 2 {
+		f.want(t, f.deletes(i), review.Confirm, policy.ReasonIrreversible)
+	}
+	if len(store.kept) != 2 {
+		t.Errorf("%d are kept beyond their approvals, want 2", len(store.kept))
+	}
+	f.clock.SetTime(f.clock.Now().Add(12 * time.Hour))
+	f.want(t, f.deletes(3), review.Block, ReasonConfirmationBudget)
+}
+
+func TestOverTheBudgetTheCallerIsToldUntilWhen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		confirmations int
+		// raise are the seconds at which confirmations are caused by a budget that is wider, or 0
+		raise []int
+		at    int
+		want  string
+	}{
+		"the oldest leaves first":             {3, []int{0, 10, 20}, 30, "12:01:01Z"},
+		"of more than fit, as many must go":   {1, []int{0, 10, 20}, 30, "12:01:21Z"},
+		"what has left the window is no more": {2, []int{0, 50, 55}, 65, "12:01:51Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			begin := f.clock.Now()
+			for i, s := range tc.raise {
+				f.clock.SetTime(begin.Add(time.Duration(s) * time.Second))
+				f.want(t, f.deletes(i), review.Confirm, policy.ReasonIrreversible)
+			}
+			f.load(t, strings.Replace(testPolicy, "confirmations: 3", "confirmations: "+strconv.Itoa(tc.confirmations), 1))
+			f.clock.SetTime(begin.Add(time.Duration(tc.at) * time.Second))
+			got := f.want(t, f.deletes(9), review.Block, ReasonConfirmationBudget)
+			if want := "allow until 2026-10-01T" + tc.want + ": do not ask for more before"; !strings.HasSuffix(got.Message, want) {
+				t.Errorf("%q, want it to end in %q", got.Message, want)
+			}
+			until, _ := time.Parse(time.RFC3339, "2026-10-01T"+tc.want)
+			f.clock.SetTime(until)
+			f.want(t, f.deletes(9), review.Confirm, policy.ReasonIrreversible)
+		})
+	}
+}
+
+func TestWhatIsAboutToBeRaisedNamesNoTime(t *testing.T) {
+	b := newBudgets()
+	caller := policy.Caller{Namespace: "shop", ServiceAccount: "agent"}
+	settle := func(id string) {
+		t.Helper()
+		s, err := b.take(caller, nil, noon, time.Minute, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.take(caller, nil, noon, time.Minute, 1)
+		over, ok := errors.AsType[*overBudgetError](err)
+		if !ok || !over.until.IsZero() {
+			t.Errorf("beside one that is being raised: %v, %+v", err, over)
+		}
+		b.settle(s, id, noon)
+	}
+	settle("")
+	settle("a")
+	_, err := b.take(caller, nil, noon.Add(time.Second), time.Minute, 1)
+	if over, ok := errors.AsType[*overBudgetError](err); !ok || !over.until.Equal(noon.Add(time.Minute)) {
+		t.Errorf("after it was raised: %v", err)
+	}
+}

@@ -194,7 +194,9 @@ func TestATenantCannotPushOutWhatAnotherWasRefused(t *testing.T) {
 	if f.decider.count() != asked {
 		t.Error("the decider was asked again: another tenant has pushed out the denial")
 	}
-	own := slices.ContainsFunc(keysOf(r.refused), func(k callKey) bool { return k.caller == policy.Caller{Namespace: "shop", ServiceAccount: "agent"}.String() })
+	own := slices.ContainsFunc(keysOf(r.refused), func(k callKey) bool {
+		return k.caller == policy.Caller{Namespace: "shop", ServiceAccount: "agent"}.String()
+	})
 	if !own {
 		t.Error("what the caller was refused is forgotten")
 	}

@@ -68,7 +68,7 @@ func TestTerms(t *testing.T) {
 		"but its times are not those of the call":          {[]*Compiled{with(t, "a", read), deferring(settings(v1alpha1.ApprovalSettings{TTLSeconds: 60, PermitSeconds: 5}))}, defaults(nil)},
 		"no budget of a policy that is only observed":      {[]*Compiled{with(t, "a", read), with(t, "b", read, testkit.InAudit(), budget(1, 60, "Block"))}, defaults(nil)},
 		"no budget of a policy that is not for the caller": {[]*Compiled{with(t, "a", read), with(t, "b", read, testkit.ForSubjects("another"), budget(1, 60, "Block"))}, defaults(nil)},
-		"an Audit policy sets no times": {[]*Compiled{with(t, "a", read), with(t, "b", read, testkit.InAudit(), settings(v1alpha1.ApprovalSettings{TTLSeconds: 30}))}, defaults(nil)},
+		"an Audit policy sets no times":                    {[]*Compiled{with(t, "a", read), with(t, "b", read, testkit.InAudit(), settings(v1alpha1.ApprovalSettings{TTLSeconds: 30}))}, defaults(nil)},
 		"all that is sensitive": {[]*Compiled{compiled(t, "a", testkit.WithTool("act", read, sensitive("/b", "/a"))), compiled(t, "b", testkit.WithTool("act", read, sensitive("/a", "/c")))},
 			defaults(func(w *Terms) { w.Sensitive = []string{"/a", "/b", "/c"} })},
 		"a permit":                       {[]*Compiled{with(t, "a", read), compiled(t, "b", testkit.WithTool("act", read, testkit.Permit("mcp.shop")))}, defaults(func(w *Terms) { w.PermitAudience = "mcp.shop" })},
