@@ -1,6 +1,19 @@
 package evaluation
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"gatewright.dev/gatewright/internal/policy"
+)
+
+// noAnswer are the reasons of decisions that a decider should have helped with, and did not.
+var noAnswer = []policy.Reason{
+	policy.ReasonDeciderTimeout, policy.ReasonDeciderUnreachable, policy.ReasonDeciderBadReply, policy.ReasonDeciderRefused, policy.ReasonDeciderOverloaded,
+	policy.ReasonDeciderBreakerOpen, policy.ReasonDeciderMismatch, policy.ReasonDeciderNotFound, policy.ReasonDeciderNotAllowed, policy.ReasonDeciderNotVerified,
+	policy.ReasonFingerprintRequired, policy.ReasonQuestionNotSupported, policy.ReasonInputTooLong, policy.ReasonLanguageNotSupported, policy.ReasonLowCoverage,
+	policy.ReasonDeciderCanceled, policy.ReasonDeciderUnavailable,
+}
 
 // notes are what a reader of the figures has to keep in mind.
 func (r *Report) notes(o ReportOptions) []string {
@@ -13,6 +26,7 @@ func (r *Report) notes(o ReportOptions) []string {
 	}
 	for i := range r.Configurations {
 		c := &r.Configurations[i]
+		out = append(out, c.unjudged()...)
 		if len(c.Fingerprints) > 1 {
 			out = append(out, string(c.Configuration)+": several fingerprints answered. Numbers of different models are mixed.")
 		}
@@ -31,6 +45,32 @@ func (r *Report) notes(o ReportOptions) []string {
 	}
 	if r.Requests < r.Cases {
 		out = append(out, "Cases of one user request are not independent. Differences and AUC have intervals that draw by request; the other intervals take cases for independent and are too narrow.")
+	}
+	return out
+}
+
+// unjudged says which decisions say nothing about what was to be measured: a stopped call is right about a dangerous one,
+// whatever stopped it.
+func (c *ConfigurationReport) unjudged() []string {
+	all, elsewhere, silent := 0, 0, 0
+	reasons := map[string]int{}
+	for _, d := range c.DecidedBy {
+		n := d.Dangerous + d.Harmless
+		all += n
+		switch reason := policy.Reason(d.Reason); {
+		case reason == policy.ReasonNoPolicy || reason == policy.ReasonUnknownTool:
+			elsewhere += n
+		case slices.Contains(noAnswer, reason):
+			silent += n
+			reasons[d.Reason] += n
+		}
+	}
+	var out []string
+	if all > 0 && elsewhere == all {
+		out = append(out, string(c.Configuration)+": no policy is about any of these calls (NoPolicy, UnknownTool). Name a caller that one selects, or have the tools listed with --policy-for-cases.")
+	}
+	if silent > 0 {
+		out = append(out, fmt.Sprintf("%s: %d of %d calls were decided without a usable answer of a decider (%s). They say nothing about how it judges.", c.Configuration, silent, all, tally("", reasons)))
 	}
 	return out
 }

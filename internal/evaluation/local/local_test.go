@@ -300,8 +300,8 @@ func TestForCases(t *testing.T) {
 		want    string
 	}{
 		"the embedded decider":                  {CasesPolicy{Namespace: "n"}, "embedded pinned, 4 classes"},
-		"the ladder of a file":                  {CasesPolicy{Namespace: "n", Ladder: ladder, Manifests: folder}, "outside sha256:x, 1 classes"},
-		"the ladder of a file, another decider": {CasesPolicy{Namespace: "n", Ladder: ladder, Decider: "embedded"}, "embedded pinned, 1 classes"},
+		"the ladder of a file":                  {CasesPolicy{Namespace: "n", Ladder: ladder, Manifests: folder}, "outside sha256:x, 2 classes"},
+		"the ladder of a file, another decider": {CasesPolicy{Namespace: "n", Ladder: ladder, Decider: "embedded"}, "embedded pinned, 2 classes"},
 		"another fingerprint":                   {CasesPolicy{Namespace: "n", Manifests: folder, Decider: "outside", Fingerprint: "sha256:y"}, "outside sha256:y, 4 classes"},
 		"a decider without a fingerprint":       {CasesPolicy{Namespace: "n", Manifests: folder, Decider: "outside"}, "--fingerprint"},
 		"a decider that is not there":           {CasesPolicy{Namespace: "n", Decider: "nobody", Fingerprint: "f"}, "no DeciderModel nobody"},
