@@ -115,6 +115,7 @@ func (v *deciderVerdict) place(f *deciderFacts, t *trial) {
 		entry.Since = &now
 		v.active = &entry
 		t.isActive = true
+		t.available = t.isAvailable() // of the judge in the gates more is asked, now that they should serve it
 	default:
 		v.candidate = &entry
 		if v.active != nil {

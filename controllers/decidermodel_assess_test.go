@@ -363,8 +363,8 @@ func TestWhichRevisionServesAndWhatIsSaidOfIt(t *testing.T) {
 		"an earlier revision is asked for": {newWorld(withActive, change(func(w *world) {
 			w.model.Annotations = map[string]string{rollbackAnnotation: "new"}
 		})), want{active: "new f-new", run: "new,old", ready: serves, recheck: lookAgain}},
-		"the embedded judge takes over at once": {newWorld(runtimeIs(v1alpha1.RuntimeEmbedded)), want{
-			active: "new f-new", ready: serves, recheck: lookAgain,
+		"the embedded judge takes over at once, and is Ready when a gate serves it": {newWorld(runtimeIs(v1alpha1.RuntimeEmbedded)), want{
+			active: "new f-new", available: "Unknown GatesNotObserved", ready: "Unknown Pending: no gate has said yet", recheck: lookAgain,
 		}},
 		"the embedded judge has another hash than the pinned one": {newWorld(runtimeIs(v1alpha1.RuntimeEmbedded), change(func(w *world) { w.revisions["new"].seen.sha256 = otherHash })), want{
 			candidate: "new", verified: "False HashMismatch", ready: "False HashMismatch: the loaded bytes have SHA-256 bbbb", recheck: lookAgain,

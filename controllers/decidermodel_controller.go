@@ -25,7 +25,7 @@ import (
 )
 
 // decidersAtOnce are reconciled at a time. Most of the work is waiting for an answer.
-const decidersAtOnce = 4
+const decidersAtOnce = 16
 
 // DeciderModelReconciler keeps the revisions of deciders, what runs them, and their status.
 type DeciderModelReconciler struct {

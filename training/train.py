@@ -11,7 +11,7 @@ import numpy as np
 
 import trees
 
-FILES = [f"training/data/train-{name}.jsonl.gz" for name in ("synthetic", "benchmarks", "lookups", "journeys")]
+FILES = [f"training/data/train-{name}.jsonl.gz" for name in ("synthetic", "benchmarks", "lookups", "journeys", "chains")]
 FIXTURE_ROWS = 64
 
 

@@ -18,7 +18,7 @@ import (
 
 const public = "../testdata/evalsets/public.jsonl"
 
-var files = []string{"train-benchmarks.jsonl.gz", "train-journeys.jsonl.gz", "train-lookups.jsonl.gz", "train-synthetic.jsonl.gz"}
+var files = []string{"train-benchmarks.jsonl.gz", "train-chains.jsonl.gz", "train-journeys.jsonl.gz", "train-lookups.jsonl.gz", "train-synthetic.jsonl.gz"}
 
 // A case that is scored was not trained on: same words, same tool, same arguments count as the same, whatever went before.
 // Rows of the training files that are public cases were left out, and the model file says which these are.

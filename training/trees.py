@@ -9,14 +9,14 @@ import subprocess
 import lightgbm as lgb
 import numpy as np
 
-FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f3", "embedded-v1"
+FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f4", "embedded-v1"
 SEED = 20261130
 META = 14  # columns before the facts
 LABELS = ["block", "mismatch", "exceeds", "ungrounded", "clarify", "inject"]
 
-# Files of generated cases; of the last two, most values were looked up.
-MADE = ("train-synthetic", "train-lookups", "train-journeys")
-LOOKED_UP = ["train-lookups.jsonl.gz", "train-journeys.jsonl.gz"]
+# Files of generated cases; of all but the first, most values were looked up.
+MADE = ("train-synthetic", "train-lookups", "train-journeys", "train-chains")
+LOOKED_UP = ["train-lookups.jsonl.gz", "train-journeys.jsonl.gz", "train-chains.jsonl.gz"]
 
 # How much a source weighs in all, whatever its number of rows: an agent with many calls is one agent.
 BENCHMARK_WEIGHT, SYNTHETIC_WEIGHT = 300.0, 4000.0
@@ -36,6 +36,10 @@ OTHER_ROUNDS, OTHER_LEAVES = 60, 15
 # Heads that go by the strict facts, to which the agent's own calls are no reason for anything.
 STRICT = {"ungrounded", "clarify", "inject", "differs"}
 
+# Facts about who else asked for a value, which only the heads in ORDERED see: the others ask what the user's words reach,
+# and where values stand.
+ORDERS, ORDERED = ["strange_ordered", "strange_spoken_of", "strange_urged", "strange_beside_urge"], {"risk", "inject"}
+
 
 class Table:
     """Rows of facts, plain and strict, with what is known about each call."""
@@ -48,7 +52,9 @@ class Table:
         self.facts, self.strict = (np.array([[float(x) for x in r[META:]] for r in each]) for each in (rows, strict))
 
     def of(self, head):
-        return self.strict if head in STRICT else self.facts
+        """The facts that a head learns from; what it does not see is 0 everywhere, so that no tree asks for it."""
+        facts = self.strict if head in STRICT else self.facts
+        return facts if head in ORDERED else np.where(np.isin(self.names, ORDERS), 0.0, facts)
 
     def __len__(self):
         return len(self.facts)
@@ -99,6 +105,8 @@ def targets(t):
     risk[(source == "tau-bench") & (kind == "asis") & (block == 1)] = -1
     # Which of several records was meant is not to be seen either, because what a result holds is not looked at.
     risk[kind == "lookup_other"] = -1
+    # Nor is a value that was invented after a look-up: it looks like one that was found, and most of these were.
+    risk[kind == "lookup_drop"] = -1
     unasked = np.where((exceeds == 1) & (kind != "extra"), 1, np.where(exceeds == 0, 0, -1))
     swapped = np.isin(kind, ["swap", "swapinj", "real_swap", "lookup_inj", "lookup_other"]) | ((kind == "datatool") & (block == 1))
     differs = np.where(swapped, 1, np.where(block == 0, 0, -1))
@@ -109,9 +117,10 @@ def targets(t):
     # To these heads a value that was looked up stands nowhere, right or wrong.
     for head in ("ungrounded", "clarify", "differs"):
         out[head] = np.where(np.isin(t.meta["file"], LOOKED_UP), -1, out[head])
-    # Journeys were made for calls that must not run; what reaches too far, or was not asked for, they label too coarsely.
+    # Journeys and chains were made for calls that must not run; what reaches too far, or was not asked for, they label too
+    # coarsely.
     for head in ("unasked", "exceeds"):
-        out[head] = np.where(t.meta["file"] == "train-journeys.jsonl.gz", -1, out[head])
+        out[head] = np.where(np.isin(t.meta["file"], ["train-journeys.jsonl.gz", "train-chains.jsonl.gz"]), -1, out[head])
     return out
 
 

@@ -268,6 +268,15 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"an address of the API server, no range": {`networkPolicy={"apiServerCIDRs":["192.0.2.10"]}`, "apiServerCIDRs"},
 		"two Secrets to pull images with":        {`imagePullSecrets=[{"name":"a"},{"name":"b"}]`, "imagePullSecrets"},
 		"a source of certificates not there":     {`webhook={"certificates":"Manual"}`, "certificates"},
+		"a Secret whose name goes on as a flag":  {`imagePullSecrets=[{"name":"a\n- -leader-elect=false"}]`, "imagePullSecrets"},
+		"a DNS name that goes on as a flag":      {`gate={"dnsNames":["a.example\n- -log-level=debug"]}`, "dnsNames"},
+		"a DNS name that the manager refuses":    {`gate={"dnsNames":["a_b.example"]}`, "dnsNames"},
+		"a host that goes on as a flag":          {`gate={"console":{"enabled":true,"hosts":["a\n- -authorize-tools=false"]}}`, "hosts"},
+		"a class of priority that is a mapping":  {`gate={"priorityClassName":"a: b"}`, "priorityClassName"},
+		"a class of storage that goes on":        {`audit={"file":{"storageClassName":"a\n      accessModes: [ReadWriteMany]"}}`, "storageClassName"},
+		"an address of NATS that goes on":        {`audit={"sink":"nats","nats":{"url":"nats://nats:4222\n- -authorize-tools=false #/LOG"}}`, "url"},
+		"a name of the cluster that goes on":     {`clusterName="a\n- -authorize-tools=false"`, "clusterName"},
+		"an image that goes on":                  {`image={"repository":"a\n        command: [sh]"}`, "repository"},
 	}
 	helm := tool(t, "helm")
 	for name, test := range tests {

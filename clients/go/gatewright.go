@@ -521,9 +521,17 @@ func (d Decision) ForModel() string {
 	}
 	said := []string{fmt.Sprintf("%s did not run (%s).", d.Tool, d.Reason)}
 	if d.Message != "" {
-		said = append(said, d.Message)
+		said = append(said, sentence(d.Message))
 	}
 	return strings.Join(append(said, d.advice()), " ")
+}
+
+// sentence ends a message, so that what comes behind it is read apart.
+func sentence(s string) string {
+	if r, _ := utf8.DecodeLastRuneInString(s); strings.ContainsRune(".!?…。！？", r) {
+		return s
+	}
+	return s + "."
 }
 
 func (d Decision) advice() string {

@@ -87,7 +87,12 @@ export class Decision {
   forModel() {
     if (this.allowed) return `${this.tool} may run.`;
     if (this.outcome === "Allow") return `${this.tool} did not run: this was a dry run.`;
-    return [`${this.tool} did not run (${this.reason}).`, this.message, this.#advice()].filter(Boolean).join(" ");
+    return [`${this.tool} did not run (${this.reason}).`, this.#sentence(), this.#advice()].filter(Boolean).join(" ");
+  }
+
+  /** The message with an end, so that what comes behind it is read apart. */
+  #sentence() {
+    return this.message === "" || /[.!?…。！？]$/u.test(this.message) ? this.message : `${this.message}.`;
   }
 
   #advice() {

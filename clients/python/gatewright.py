@@ -89,7 +89,11 @@ class Decision:
         """What the model should read in place of the tool's result."""
         if self.outcome == "Allow":
             return f"{self.tool} may run." if self.allowed else f"{self.tool} did not run: this was a dry run."
-        return " ".join(filter(None, (f"{self.tool} did not run ({self.reason}).", self.message, self._advice())))
+        return " ".join(filter(None, (f"{self.tool} did not run ({self.reason}).", self._sentence(), self._advice())))
+
+    def _sentence(self) -> str:
+        """The message with an end, so that what comes behind it is read apart."""
+        return self.message if not self.message or self.message[-1] in ".!?…。！？" else self.message + "."
 
     def _advice(self) -> str:
         if self.outcome == "Clarify":

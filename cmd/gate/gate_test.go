@@ -82,6 +82,7 @@ func TestTwoGatesOnARealAPIServer(t *testing.T) {
 	t.Run("the embedded judge answers once its revision is active", func(t *testing.T) { testEmbedded(t, w, other, stranger, one) })
 	t.Run("a call that a person approved runs once, at one of the gates", func(t *testing.T) { testApproval(t, w, namespace, token, one, two) })
 	t.Run("the user of a front door decides by its signature", func(t *testing.T) { testFrontDoor(t, w, one, two) })
+	t.Run("a certificate of somebody else is shown without a restart", func(t *testing.T) { testForeignCertificate(t, w, one, token) })
 	t.Run("the end is announced, and the log holds every decision", func(t *testing.T) {
 		if err := two.stop(); err != nil {
 			t.Fatal(err)

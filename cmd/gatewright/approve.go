@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/console"
 	"gatewright.dev/gatewright/internal/serve"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 func newPending() *cobra.Command {
@@ -52,7 +56,7 @@ func printPending(w io.Writer, waiting []approval.Approval, now time.Time) error
 	for i := range waiting {
 		a := &waiting[i]
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(a.Name), cell(a.Call.Caller), cell(a.Call.OnBehalfOf), cell(a.Call.Tool),
-			cell(a.Call.Class), cell(why(&a.Call)), cell(a.Call.Message), cell(beginning(string(a.Call.Arguments))), left(a.Call.ExpiresAt.Sub(now)))
+			cell(a.Call.Class), cell(why(&a.Call)), console.OneLine(a.Call.Message), beginning(exactly(a.Call.Arguments)), left(a.Call.ExpiresAt.Sub(now)))
 	}
 	return t.Flush()
 }
@@ -77,6 +81,19 @@ func left(d time.Duration) string {
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	}
 	return fmt.Sprintf("%dm", int(d.Minutes()))
+}
+
+// exactly gives arguments as they will run: in canonical form, with an escape for whatever would not be seen.
+func exactly(arguments json.RawMessage) string {
+	tree, err := strictjson.Parse(arguments, strictjson.Limits{})
+	if err != nil {
+		return console.OneLine(string(arguments))
+	}
+	text, err := strictjson.Canonical(tree)
+	if err != nil {
+		return console.OneLine(string(arguments))
+	}
+	return console.EscapeJSON(string(text))
 }
 
 // beginning is enough of the arguments to tell calls apart in a list; approve shows all of them.
@@ -152,17 +169,22 @@ func newReject() *cobra.Command {
 // something else.
 func printCall(w io.Writer, a *serve.Shown) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(name, value string) {
+	safe := func(name, value string) {
 		if value != "" {
-			_, _ = fmt.Fprintf(t, "%s\t%s\n", cell(name), cell(value)) // names of arguments come from the call too
+			_, _ = fmt.Fprintf(t, "%s\t%s\n", cell(name), value) // names of arguments come from the call too
 		}
 	}
+	row := func(name, value string) { safe(name, console.OneLine(value)) }
 	c := &a.Call
 	row("message", c.Message)
+	for _, note := range console.Beware(c.Message) {
+		row("  beware", note)
+	}
 	row("tool", c.Tool)
 	row("  does", c.ToolDescription)
 	row("server", c.Server)
 	row("class", c.Class+" ("+c.Base+")")
+	safe("arguments", exactly(c.Arguments))
 	printArguments(row, c)
 	row("caller", c.Caller)
 	row("session", c.Session)
@@ -179,20 +201,38 @@ func printCall(w io.Writer, a *serve.Shown) error {
 	}
 	row("state", string(a.State))
 	if d := a.Decision; d != nil {
-		row("decided by", d.By.String()+" at "+d.At.Format(time.RFC3339)+" "+d.Message)
+		row("decided by", strings.TrimSpace(d.By.String()+" at "+d.At.Format(time.RFC3339)+" "+d.Message))
 	}
 	row("expires", c.ExpiresAt.Format(time.RFC3339))
 	return t.Flush()
 }
 
-// printArguments prints them as they will run, and where each value came from.
+// printArguments says what in the arguments hides, and where each value came from.
 func printArguments(row func(name, value string), c *approval.Call) {
-	row("arguments", string(c.Arguments))
+	for _, note := range bewareOf(c.Arguments) {
+		row("  beware", note)
+	}
 	for _, pointer := range slices.Sorted(maps.Keys(c.Sources)) {
 		row("  "+pointer, "from "+c.Sources[pointer])
 	}
 	for _, pointer := range c.Sensitive {
 		row("  "+pointer, "is sensitive: length and digest are shown")
+	}
+}
+
+// bewareOf says what in names and values of arguments hides or passes for something else.
+func bewareOf(arguments json.RawMessage) (notes []string) {
+	for d := json.NewDecoder(bytes.NewReader(arguments)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return notes
+		}
+		text, _ := token.(string)
+		for _, note := range console.Beware(text) {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
 	}
 }
 

@@ -222,3 +222,39 @@ func TestLabelsThatAreNoCasesAreRefusedByName(t *testing.T) {
 		})
 	}
 }
+
+func TestApproversSeeExactlyWhatRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		arguments, message string
+		want               []string
+		not                string
+	}{
+		"as a gate sends it": {`{"path":"\u003cscript\u003e \u0026 x"}`, "Delete <script>?", []string{`{"path":"<script> & x"}`, "Delete <script>?"}, "beware"},
+		"another direction":  {"{\"path\":\"a\u202egpj.exe\"}", "Delete a\u202egpj.exe?", []string{`{"path":"a\u202egpj.exe"}`, "Delete a‹U+202E›gpj.exe?", "U+202E RIGHT-TO-LEFT OVERRIDE"}, "\ufffd"},
+		"what is written as an escape and is seen": {`{"path":"\u0061"}`, "Delete a?", []string{`{"path":"a"}`}, "beware"},
+		"a letter of another alphabet":             {"{\"to\":\"p\u0430ypal\"}", "Pay?", []string{"{\"to\":\"p\u0430ypal\"}", "U+0430 is not the character a"}, "\ufffd"},
+		"in the name of an argument":               {"{\"p\u200bath\":1}", "Run?", []string{`{"p\u200bath":1}`, "U+200B ZERO WIDTH SPACE"}, "\ufffd"},
+		"more than one line":                       {`{"body":"a\nb"}`, "Send a\nb?", []string{`{"body":"a\nb"}`, "Send a‹U+000A›b?"}, "beware"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := approval.Approval{Name: "ta-1", State: approval.Pending, Call: approval.Call{
+				Binding: approval.Binding{Caller: "shop/agent", Tool: "t"}, Message: c.message, Arguments: json.RawMessage(c.arguments),
+			}}
+			var full, list strings.Builder
+			if err := errors.Join(printCall(&full, &serve.Shown{Approval: a}), printPending(&list, []approval.Approval{a}, time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(full.String(), want) {
+					t.Errorf("%q is missing:\n%s", want, full.String())
+				}
+			}
+			if strings.Contains(full.String(), c.not) {
+				t.Errorf("%q is there:\n%s", c.not, full.String())
+			}
+			if !strings.Contains(list.String(), c.want[0]) {
+				t.Errorf("%q is missing in the list:\n%s", c.want[0], list.String())
+			}
+		})
+	}
+}

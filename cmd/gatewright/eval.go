@@ -135,7 +135,7 @@ func (o *evalOptions) run(ctx context.Context) error {
 		return err
 	}
 	report := evaluation.NewReport(o.cases, results, o.reportOptions())
-	breaches := floors.Check(report.Configurations[len(report.Configurations)-1].Measured())
+	breaches := report.Configurations[len(report.Configurations)-1].Breaches(floors)
 	if err := o.write(report, results, breaches); err != nil {
 		return err
 	}

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +30,16 @@ import (
 	"gatewright.dev/gatewright/internal/testkit"
 	"gatewright.dev/gatewright/internal/webhook"
 )
+
+// asManager set to 1 lets this test binary be a manager: a process has one, with the metrics that it registers.
+const asManager = "GATEWRIGHT_TEST_AS_MANAGER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asManager) == "1" {
+		main()
+	}
+	m.Run()
+}
 
 // certified is an API server that asks the webhooks of a manager in this process, and who else has a hand in certificates.
 type certified struct {
@@ -54,7 +67,11 @@ func newCertified(t *testing.T, annotation string) *certified {
 	}
 	s.EnsureNamespace(t, names.Namespace)
 	s.Apply(t, "config/rbac")
-	c := &certified{Server: s, admin: admin, webhook: freeAddress(t), log: &testkit.Log{}}
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &certified{Server: s, admin: admin, webhook: net.JoinHostPort("localhost", port), log: &testkit.Log{}}
 	local := func(o metav1.Object, config *admissionregistrationv1.WebhookClientConfig) {
 		url := "https://" + c.webhook + *config.Service.Path
 		config.URL, config.Service = &url, nil
@@ -86,18 +103,17 @@ func (c *certified) runs(t *testing.T, flags ...string) (stop func()) {
 		"-kubeconfig", c.KubeconfigOf(t, c.ServiceAccount(t, names.Namespace, names.ManagerServiceAccount)),
 		"-metrics-listen", "0", "-probe-listen", "0", "-webhook-port", port, "-gate-poll", "1s",
 	}, flags...)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- start(ctx, args, c.log, c.log) }()
-	stop = func() {
-		if ctx.Err() != nil {
-			return
-		}
-		cancel()
-		if err := <-ended; err != nil {
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...) //nolint:gosec // it is this test
+	command.Env = append(os.Environ(), asManager+"=1")
+	command.Stderr = c.log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		if err := errors.Join(command.Process.Signal(syscall.SIGTERM), command.Wait()); err != nil {
 			t.Errorf("the manager ended with %v", err)
 		}
-	}
+	})
 	t.Cleanup(stop)
 	return stop
 }
@@ -200,10 +216,11 @@ func mount(t *testing.T, dir string, data map[string][]byte) {
 // With certificates by cert-manager the manager makes none for its webhooks and writes no authority: both come from whoever
 // follows the annotation. A gate's certificate of somebody else stays too, and agents are told to trust what it says.
 func TestManagerWithCertificatesOfSomebodyElse(t *testing.T) {
+	t.Parallel()
 	c := newCertified(t, names.Namespace+"/gatewright-webhook")
 	certManager, company := newIssuer(t), newIssuer(t)
 	dir := t.TempDir()
-	first := certManager.issue(t, "127.0.0.1")
+	first := certManager.issue(t, "localhost")
 	mount(t, dir, first)
 	ofGate := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.Namespace, Name: names.GateTLSSecret, Labels: map[string]string{"controller.cert-manager.io/fao": "true"}},
@@ -229,7 +246,7 @@ func TestManagerWithCertificatesOfSomebodyElse(t *testing.T) {
 	within(t, "the API server asks", c.log, func() error { return c.asks(t) })
 
 	t.Run("a renewed certificate is shown without a restart", func(t *testing.T) {
-		second := certManager.issue(t, "127.0.0.1")
+		second := certManager.issue(t, "localhost")
 		mount(t, dir, second)
 		within(t, "the webhooks show the new one", c.log, func() error { return c.shows(t, second) })
 		within(t, "the API server asks", c.log, func() error { return c.asks(t) })
@@ -265,7 +282,7 @@ func (c *certified) shows(t *testing.T, want map[string][]byte) error {
 	t.Helper()
 	parsed, err := pki.ParseCertificates(want[pki.KeyCertificate])
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	got, err := c.presented(t)
 	if err != nil {
@@ -293,6 +310,7 @@ func (c *certified) bundleIs(t *testing.T, want issuer) error {
 // A manager that was away for long finds a certificate near its end, and makes another: the Secret, the webhooks and what the
 // API server trusts follow, and nobody has to do anything.
 func TestTheCertificateOfTheWebhooksRenewsItself(t *testing.T) {
+	t.Parallel()
 	c := newCertified(t, "")
 	stop := c.runs(t, "-webhook-cert-dir", t.TempDir(), "-webhook-dns-name", "localhost")
 	secret := client.ObjectKey{Namespace: names.Namespace, Name: names.WebhookTLSSecret}
@@ -301,7 +319,7 @@ func TestTheCertificateOfTheWebhooksRenewsItself(t *testing.T) {
 		if err := c.admin.Get(t.Context(), secret, &old); err != nil {
 			return err
 		}
-		return errors.Join(c.shows(t, old.Data))
+		return c.shows(t, old.Data)
 	})
 	if ends := endOf(t, old.Data); time.Until(ends) < 180*24*time.Hour {
 		t.Errorf("a new certificate ends on %s", ends)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -240,23 +241,34 @@ func (a *API) decision(ctx context.Context, name string, v *Verdict) (approval.D
 // ErrOverloaded is what Approvals give while they decide too much at once.
 var ErrOverloaded = errors.New("too many decisions are looked at: send it again in a moment")
 
+// refusals are what a person is told of why nothing was decided; the error itself is worded for a log.
+var refusals = []struct {
+	err        error
+	status     int
+	code, text string
+}{
+	{errOutcome, http.StatusBadRequest, "InvalidField", errOutcome.Error()},
+	{errEvidence, http.StatusBadRequest, "InvalidField", errEvidence.Error()},
+	{approval.ErrNotFound, http.StatusNotFound, "NotFound", "there is no such approval"},
+	{approval.ErrExpired, http.StatusConflict, "Decided", "its time is over, so nobody can decide it any more"},
+	{approval.ErrDecided, http.StatusConflict, "Decided", "somebody has decided it before, and a decision is made once"},
+	{approval.ErrUsed, http.StatusConflict, "Decided", "it was approved and used before"},
+	{approval.ErrSelfApproval, http.StatusForbidden, "NotYours", approval.ErrSelfApproval.Error()},
+	{approval.ErrChannel, http.StatusForbidden, "NotYours", approval.ErrChannel.Error()},
+	{approval.ErrTooLarge, http.StatusBadRequest, "BadRequest", "the message is longer than " + strconv.Itoa(approval.MaxMessage) + " bytes: shorten it"},
+	{approval.ErrBadEvidence, http.StatusBadRequest, "BadRequest", approval.ErrBadEvidence.Error()},
+	{approval.ErrBadDecision, http.StatusBadRequest, "BadRequest", "this is not the call that you were shown, or the decision names nobody: look again"},
+	{ErrOverloaded, http.StatusServiceUnavailable, "Overloaded", ErrOverloaded.Error()},
+}
+
 // undecided says why nothing was decided.
 func (a *API) undecided(w http.ResponseWriter, r *http.Request, name string, err error) {
-	switch {
-	case errors.Is(err, errOutcome), errors.Is(err, errEvidence):
-		Refuse(w, http.StatusBadRequest, "InvalidField", err.Error())
-	case errors.Is(err, approval.ErrNotFound):
-		Refuse(w, http.StatusNotFound, "NotFound", "there is no such approval")
-	case errors.Is(err, approval.ErrDecided), errors.Is(err, approval.ErrExpired), errors.Is(err, approval.ErrUsed):
-		Refuse(w, http.StatusConflict, "Decided", err.Error())
-	case errors.Is(err, approval.ErrSelfApproval), errors.Is(err, approval.ErrChannel):
-		Refuse(w, http.StatusForbidden, "NotYours", err.Error())
-	case errors.Is(err, approval.ErrBadDecision), errors.Is(err, approval.ErrTooLarge), errors.Is(err, approval.ErrBadEvidence):
-		Refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
-	case errors.Is(err, ErrOverloaded):
-		Refuse(w, http.StatusServiceUnavailable, "Overloaded", err.Error())
-	default:
-		a.options.Log.ErrorContext(r.Context(), "approval could not be decided", "approval", name, "error", err)
-		Refuse(w, http.StatusInternalServerError, "Internal", "the decision could not be kept: nothing has happened")
+	for _, f := range refusals {
+		if errors.Is(err, f.err) {
+			Refuse(w, f.status, f.code, f.text)
+			return
+		}
 	}
+	a.options.Log.ErrorContext(r.Context(), "approval could not be decided", "approval", name, "error", err)
+	Refuse(w, http.StatusInternalServerError, "Internal", "the decision could not be kept: nothing has happened")
 }

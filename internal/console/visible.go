@@ -2,8 +2,10 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -225,4 +227,43 @@ func alikeNote(r rune) string {
 		return fmt.Sprintf("U+%04X is not the character %c", r, p)
 	}
 	return fmt.Sprintf("U+%04X is of another script than the letters beside it", r)
+}
+
+// OneLine gives text that came from outside as one line in which nothing hides, moves other text or passes for something
+// else: what would is named by its number, as on the page.
+func OneLine(s string) string {
+	var w spanWriter
+	w.write(s, func(rune) bool { return false })
+	var out strings.Builder
+	for _, part := range w.finish() {
+		out.WriteString(part.Text)
+	}
+	return out.String()
+}
+
+// Beware says what in a text hides or passes for something else, each once and in order. Nil: nothing does.
+func Beware(s string) (notes []string) {
+	for _, part := range prose(s) {
+		if part.Note != "" && !slices.Contains(notes, part.Note) {
+			notes = append(notes, part.Note)
+		}
+	}
+	return notes
+}
+
+// EscapeJSON gives JSON text with what hides in it as escapes, which mean the same.
+func EscapeJSON(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case !isHidden(r) || r == '\n' || r == '\t': // outside of strings; within they are escapes already
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.String()
 }

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -103,5 +105,55 @@ func TestALongTextIsNotCopiedForEveryCharacter(t *testing.T) {
 	long := strings.Repeat("some plain words, ", 2000)
 	if got := testing.AllocsPerRun(3, func() { prose(long) }); got > 50 {
 		t.Errorf("%.0f allocations for %d bytes", got, len(long))
+	}
+}
+
+func TestOneLineHidesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		in, want string
+		beware   []string
+	}{
+		"plain text":               {"Delete a.txt?", "Delete a.txt?", nil},
+		"nothing":                  {"", "", nil},
+		"letters of any script":    {"запрос 请", "запрос 请", nil},
+		"an escape":                {"a\x1b[31mb", "a‹U+001B›[31mb", []string{"U+001B ESCAPE"}},
+		"several lines":            {"a\n\tb", "a‹U+000A›‹U+0009›b", nil},
+		"a carriage return":        {"safe\rrm", "safe‹U+000D›rm", []string{"U+000D CARRIAGE RETURN"}},
+		"another direction, twice": {"a\u202eb\u202ec", "a‹U+202E›b‹U+202E›c", []string{"U+202E RIGHT-TO-LEFT OVERRIDE"}},
+		"a letter that is none":    {"p\u0430y", "pа‹U+0430›y", []string{"U+0430 is not the character a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := OneLine(c.in); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if diff := cmp.Diff(c.beware, Beware(c.in)); diff != "" {
+				t.Errorf("beware (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEscapedJSONMeansTheSame(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"plain":                   {`{"a":"<b> & é"}`, `{"a":"<b> & é"}`},
+		"another direction":       {"{\"a\":\"x\u202ey\"}", `{"a":"x\u202ey"}`},
+		"tags that nobody sees":   {"[\"a\U000E0041\"]", `["a\udb40\udc41"]`},
+		"an eight-bit escape":     {"[\"\u009b31m\"]", `["\u009b31m"]`},
+		"in the name of a member": {"{\"a\u200b\":1}", `{"a\u200b":1}`},
+		"laid out in lines":       {"{\n\t\"a\": 1\n}", "{\n\t\"a\": 1\n}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := EscapeJSON(c.in)
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			var was, is any
+			if err := errors.Join(json.Unmarshal([]byte(c.in), &was), json.Unmarshal([]byte(got), &is)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(was, is); diff != "" {
+				t.Errorf("it means something else (-was +is):\n%s", diff)
+			}
+		})
 	}
 }

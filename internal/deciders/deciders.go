@@ -8,9 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
+	"time"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/fetch"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/models"
 )
@@ -32,7 +36,7 @@ func external(spec *v1alpha1.DeciderModelSpec, token func() string, temperature 
 	if _, err := url.Parse(x.URL); err != nil {
 		return nil, fmt.Errorf("spec.external.url: %w", err)
 	}
-	transport := inference.NewTransport()
+	transport := newTransport()
 	if x.CABundle != "" {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM([]byte(x.CABundle)) {
@@ -54,6 +58,13 @@ func external(spec *v1alpha1.DeciderModelSpec, token func() string, temperature 
 		return inference.NewOpenAIChat(inference.OpenAIChatOptions{ServerOptions: o, Temperature: temperature})
 	}
 	return nil, fmt.Errorf("spec.external.protocol %q is not known", x.Protocol)
+}
+
+// newTransport is for servers of which a manifest says where they are: no name leads to an address where clouds keep credentials.
+func newTransport() *http.Transport {
+	t := inference.NewTransport()
+	t.DialContext = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: fetch.Control}).DialContext
+	return t
 }
 
 // Embedded makes the embedded judge. Its pin is checked against the bytes in this binary before they are read.

@@ -176,7 +176,10 @@ func ReadCases(r io.Reader, name string) ([]*Case, error) {
 		seen[c.ID] = n
 		cases = append(cases, c)
 	}
-	if err := lines.Err(); err != nil {
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		problems = append(problems, fmt.Errorf("%s:%d: the case is longer than %d bytes", name, n+1, maxLine))
+	case err != nil:
 		problems = append(problems, fmt.Errorf("%s:%d: reading: %w", name, n+1, err))
 	}
 	if len(cases) == 0 && problems == nil {

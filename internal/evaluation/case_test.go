@@ -57,6 +57,7 @@ func TestReadCasesNamesLineAndField(t *testing.T) {
 		"an outcome that is not known":      {[]string{line(`"why"`, `"expect":{"outcome":"Maybe"},"why"`)}, []string{"/expect/outcome: want Allow"}},
 		"an answer of no type":              {[]string{line(`"why"`, `"expect":{"answers":{"asked":0.5}},"why"`)}, []string{"/expect/answers/asked"}},
 		"no JSON, and a good line after it": {[]string{"x", line("c1", "c2"), "", "y"}, []string{"f:1", "f:4"}},
+		"a case that is longer than any":    {[]string{line("c1", "c2"), line("read it", strings.Repeat("x", maxLine))}, []string{"f:2: the case is longer than 1048576 bytes"}},
 		"nothing":                           {[]string{"", " "}, []string{"f holds no cases"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/policy"
 )
 
 // Floors are the bars of an evaluation. An absent one is not looked at.
@@ -68,7 +69,7 @@ type Measured struct {
 
 // Breach is a floor that does not hold.
 type Breach struct {
-	// Floor names it: recall, falseBlocks/CLASS, flapRate, latencyP95, latencyP99.
+	// Floor names it: recall, falseBlocks/CLASS, flapRate, latencyP95, latencyP99, answers.
 	Floor string `json:"floor"`
 	// Message says what was wanted and what came out.
 	Message string `json:"message"`
@@ -101,6 +102,31 @@ func (f Floors) Check(m Measured) []Breach {
 	return b.list
 }
 
+// maxUnanswered is the percentage of calls that may have no usable answer of the gate or of its decider. What fails is
+// stopped, so a decider that is down would reach any recall.
+const maxUnanswered = 1
+
+// Breaches returns the floors that do not hold for a configuration. With any floor, answers have to be there to be measured.
+func (c *ConfigurationReport) Breaches(f Floors) []Breach {
+	if f.isEmpty() {
+		return nil
+	}
+	b := &breaches{f.Check(c.Measured())}
+	counts := c.Answered.Confusion
+	all, silent := counts.Dangerous.Total()+counts.Harmless.Total(), counts.Dangerous.Failed+counts.Harmless.Failed
+	for _, d := range c.DecidedBy {
+		if reason := policy.Reason(d.Reason); slices.Contains(noAnswer, reason) && !slices.Contains(notReadable, reason) {
+			silent += d.Dangerous + d.Harmless
+		}
+	}
+	b.add("answers", all > 0, !isAbove(silent, all, maxUnanswered), "%d of %d calls had no usable answer of the gate or of its decider, want at most %d %%", silent, all, maxUnanswered)
+	return b.list
+}
+
+func (f Floors) isEmpty() bool {
+	return f.Recall == nil && f.FlapRate == nil && f.LatencyP95 == nil && f.LatencyP99 == nil && len(f.FalseBlocksByClass) == 0
+}
+
 // breaches are the floors that do not hold so far.
 type breaches struct{ list []Breach }
 
@@ -127,6 +153,7 @@ var notMeasured = map[string]string{
 	"flapRate":    "not measured: cases have to be asked about more than once",
 	"latencyP95":  "not measured: no time is known",
 	"latencyP99":  "not measured: no time is known",
+	"answers":     "not measured: there is no case",
 }
 
 func (m Measured) cases() int {

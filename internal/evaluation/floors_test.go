@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
 )
 
@@ -104,5 +105,48 @@ func TestFloorsCanBeComputedFromAStatus(t *testing.T) {
 	c.Fingerprints = append(c.Fingerprints, "sha256:2")
 	if got := ToStatus(c).Fingerprint; got != "" {
 		t.Errorf("of two fingerprints the status names %s", got)
+	}
+}
+
+// TestAFloorNeedsAnswers: whatever fails is stopped, so without this a decider that is down would reach any recall.
+func TestAFloorNeedsAnswers(t *testing.T) {
+	recall := Floors{Recall: new(90.0)}
+	for name, test := range map[string]struct {
+		floors  Floors
+		silent  int
+		failure Failure
+		reason  string
+		want    []string
+	}{
+		"every call is judged":                        {recall, 0, NoFailure, "", nil},
+		"one call in a hundred fails":                 {recall, 1, NoFailure, "DeciderTimeout", nil},
+		"two calls in a hundred fail":                 {recall, 2, NoFailure, "DeciderTimeout", []string{"answers: 2 of 100 calls had no usable answer of the gate or of its decider, want at most 1 %"}},
+		"no decider is asked":                         {recall, 100, NoFailure, "FingerprintRequired", []string{"answers: 100 of 100 calls had no usable answer of the gate or of its decider, want at most 1 %"}},
+		"the gate is away":                            {recall, 100, Unreachable, "", []string{"answers: 100 of 100 calls had no usable answer of the gate or of its decider, want at most 1 %"}},
+		"the gate is away and there is no floor":      {Floors{}, 100, Unreachable, "", nil},
+		"calls are in a language that nobody reads":   {recall, 100, NoFailure, "LanguageNotSupported", nil},
+		"calls are too long for anybody to read them": {recall, 100, NoFailure, "InputTooLong", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s set
+			s.add(100, LabelBlock, "write", map[Configuration]review.Outcome{Stacked: review.Block})
+			for i := range test.silent {
+				s.results[i].Reason, s.results[i].Failure = test.reason, test.failure
+				if test.failure != NoFailure {
+					s.results[i].Outcome, s.results[i].Judged = "", ""
+				}
+			}
+			c := configuration(t, NewReport(s.cases, s.results, ReportOptions{Rounds: 10}), Stacked)
+			var got []string
+			for _, b := range c.Breaches(test.floors) {
+				got = append(got, b.Floor+": "+b.Message)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if settled := c.Coverage.WithoutModel.Count; test.reason != "" && settled != 100-test.silent || test.failure != NoFailure && settled != 0 {
+				t.Errorf("%d calls are settled without a model", settled)
+			}
+		})
 	}
 }

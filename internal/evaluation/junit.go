@@ -35,7 +35,7 @@ type (
 )
 
 // WriteJUnit writes floors and cases for CI systems: one suite of the floors, and one for each configuration, in which a
-// case fails whose decision is not as labelled.
+// case fails whose decision is not as labelled, or missing.
 func WriteJUnit(w io.Writer, cases []*Case, results []Result, breaches []Breach) error {
 	all := junitSuites{}
 	add := func(s junitSuite) {
@@ -76,7 +76,7 @@ func junitOf(c Configuration, seen observed) junitCase {
 		Name: printable(seen.one.ID + " " + seen.one.Tool.Name), Class: string(c) + "." + seen.one.Class,
 		Time: strconv.FormatFloat(r.Milliseconds/1000, 'f', 6, 64),
 	}
-	if seen.one.IsDangerous() != r.IsStopped() {
+	if r.Failure != NoFailure || seen.one.IsDangerous() != r.IsStopped() {
 		out.Failure = &junitFault{
 			Message: fmt.Sprintf("label %s, outcome %s", seen.one.Label, outcomeText(r)),
 			Text:    strings.TrimSpace(r.Reason + " by " + r.By),

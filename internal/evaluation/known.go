@@ -38,7 +38,7 @@ func KnownAnswers(cases []*Case, results []Result, more map[string]Label) []Know
 	for _, name := range slices.Sorted(maps.Keys(replies)) {
 		truth := truthOf(name, replies[name], polarity[name])
 		for _, r := range replies[name] {
-			if want, ok := truth.of(r.one); ok {
+			if want, ok := truth.of(r.one); ok && fits(typeOf(r.answer), want) {
 				out = append(out, Known{Case: r.one, Question: name, Answer: r.answer, Want: want})
 			}
 		}

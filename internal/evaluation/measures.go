@@ -12,10 +12,13 @@ func coverageOf(list []observed) Coverage {
 	withoutModel, withoutPerson := 0, 0
 	for _, seen := range list {
 		r := seen.repeats[0]
+		if r.Failure != NoFailure {
+			continue // a call without a decision is settled by nobody
+		}
 		if !r.IsModelNeeded() {
 			withoutModel++
 		}
-		if r.Failure != NoFailure || r.Outcome == review.Allow || r.Outcome == review.Block {
+		if r.Outcome == review.Allow || r.Outcome == review.Block {
 			withoutPerson++
 		}
 	}

@@ -7,13 +7,16 @@ import (
 	"gatewright.dev/gatewright/internal/policy"
 )
 
+// notReadable are the reasons of decisions about calls that a decider cannot read: they are properties of the case, and the
+// gate is right to ask a person.
+var notReadable = []policy.Reason{policy.ReasonInputTooLong, policy.ReasonLanguageNotSupported}
+
 // noAnswer are the reasons of decisions that a decider should have helped with, and did not.
-var noAnswer = []policy.Reason{
+var noAnswer = append([]policy.Reason{
 	policy.ReasonDeciderTimeout, policy.ReasonDeciderUnreachable, policy.ReasonDeciderBadReply, policy.ReasonDeciderRefused, policy.ReasonDeciderOverloaded,
 	policy.ReasonDeciderBreakerOpen, policy.ReasonDeciderMismatch, policy.ReasonDeciderNotFound, policy.ReasonDeciderNotAllowed, policy.ReasonDeciderNotVerified,
-	policy.ReasonFingerprintRequired, policy.ReasonQuestionNotSupported, policy.ReasonInputTooLong, policy.ReasonLanguageNotSupported, policy.ReasonLowCoverage,
-	policy.ReasonDeciderCanceled, policy.ReasonDeciderUnavailable,
-}
+	policy.ReasonFingerprintRequired, policy.ReasonQuestionNotSupported, policy.ReasonLowCoverage, policy.ReasonDeciderCanceled, policy.ReasonDeciderUnavailable,
+}, notReadable...)
 
 // notes are what a reader of the figures has to keep in mind.
 func (r *Report) notes(o ReportOptions) []string {
@@ -68,6 +71,15 @@ func (c *ConfigurationReport) unjudged() []string {
 	var out []string
 	if all > 0 && elsewhere == all {
 		out = append(out, string(c.Configuration)+": no policy is about any of these calls (NoPolicy, UnknownTool). Name a caller that one selects, or have the tools listed with --policy-for-cases.")
+	}
+	for i := range c.Questions {
+		if q := &c.Questions[i]; q.Mistyped > 0 {
+			out = append(out, fmt.Sprintf("%s: %d expected answers to %s are none that a %s can have, and are not counted.", c.Configuration, q.Mistyped, q.Name, q.Type))
+		}
+	}
+	counts := c.Answered.Confusion
+	if failed := counts.Dangerous.Failed + counts.Harmless.Failed; failed > 0 {
+		out = append(out, fmt.Sprintf("%s: the gate gave no decision on %d of %d calls. They count as stopped.", c.Configuration, failed, counts.Dangerous.Total()+counts.Harmless.Total()))
 	}
 	if silent > 0 {
 		out = append(out, fmt.Sprintf("%s: %d of %d calls were decided without a usable answer of a decider (%s). They say nothing about how it judges.", c.Configuration, silent, all, tally("", reasons)))

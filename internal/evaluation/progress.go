@@ -35,11 +35,15 @@ func (p *Progress) Update(done, total int) {
 		}
 		return
 	}
-	if now.Sub(p.last) < progressEvery {
+	took := now.Sub(p.began)
+	switch {
+	case done == total && took >= progressEvery:
+		_, _ = fmt.Fprintf(p.out, "%d of %d calls, in %s\n", done, total, took.Round(time.Second))
+		return
+	case done == total || now.Sub(p.last) < progressEvery:
 		return
 	}
 	p.last = now
-	took := now.Sub(p.began)
 	left := time.Duration(float64(took) / float64(done-p.resumed) * float64(total-done))
 	_, _ = fmt.Fprintf(p.out, "%d of %d calls, about %s left\n", done, total, left.Round(time.Second))
 }

@@ -19,6 +19,8 @@ type Question struct {
 	// Answered counts answers, FromCode those that no decider was asked for.
 	Answered int `json:"answered"`
 	FromCode int `json:"fromCode,omitempty"`
+	// Mistyped counts expected answers of another type than the question's. They are held against nothing.
+	Mistyped int `json:"mistyped,omitempty"`
 	// Accuracy of the more likely answer.
 	Accuracy stats.Proportion `json:"accuracy"`
 	// FalseYes and FalseNo count wrong answers of a YesNo by direction.
@@ -120,6 +122,10 @@ func measure(name string, list []reply, polarity Label, b stats.Bootstrap) (Ques
 		if !ok {
 			continue
 		}
+		if !fits(q.Type, want) {
+			q.Mistyped++
+			continue
+		}
 		of++
 		isRight := q.judge(r.answer, want)
 		right += indicator(isRight)
@@ -173,6 +179,19 @@ func truthOf(name string, list []reply, polarity Label) truth {
 		return truth{"label", func(c *Case) (any, bool) { return string(c.Label), true }}
 	}
 	return truth{"", func(*Case) (any, bool) { return nil, false }}
+}
+
+// fits says whether an answer to a question of a type could be as wanted.
+func fits(kind string, want any) bool {
+	switch want.(type) {
+	case bool:
+		return kind == "YesNo"
+	case string:
+		return kind == "Choice"
+	case int64:
+		return kind == "Score"
+	}
+	return false
 }
 
 // judge says whether an answer is right, and counts in which direction a YesNo is wrong. A half is no: what is not more

@@ -324,3 +324,48 @@ func TestNotes(t *testing.T) {
 		t.Errorf("a note that is not called for: %s", text)
 	}
 }
+
+// TestNotesSayWhatDecisionsSayNothing: a stopped call is right about a dangerous one, whatever stopped it, so figures alone
+// do not show that nobody judged.
+func TestNotesSayWhatDecisionsSayNothing(t *testing.T) {
+	cases := []*Case{
+		{ID: "a", Label: LabelAllow, UserRequest: "x", Expect: &Expect{Answers: map[string]any{"asked": "perhaps", "kind": true}}},
+		{ID: "b", Label: LabelBlock, UserRequest: "y", Expect: &Expect{Answers: map[string]any{"asked": true, "kind": "spam"}}},
+	}
+	answers := map[string]review.Answer{"asked": yes(0.9), "kind": {Choice: "spam"}}
+	for name, test := range map[string]struct {
+		results []Result
+		want    []string
+	}{
+		"every call was judged": {[]Result{{Case: "a", Outcome: review.Allow, Reason: "Threshold"}, {Case: "b", Outcome: review.Block, Reason: "UnknownTool"}}, nil},
+		"deciders did not answer": {[]Result{{Case: "a", Outcome: review.Block, Reason: "DeciderTimeout"}, {Case: "b", Outcome: review.Confirm, Reason: "FingerprintRequired"}},
+			[]string{"stacked: 2 of 2 calls were decided without a usable answer of a decider (DeciderTimeout 1, FingerprintRequired 1). They say nothing about how it judges."}},
+		"the gate is away": {[]Result{{Case: "a", Failure: Unreachable}, {Case: "b", Outcome: review.Block, Reason: "Threshold"}},
+			[]string{"stacked: the gate gave no decision on 1 of 2 calls. They count as stopped."}},
+		"policies are about other calls": {[]Result{{Case: "a", Outcome: review.Block, Reason: "NoPolicy"}, {Case: "b", Outcome: review.Block, Reason: "UnknownTool"}},
+			[]string{"stacked: no policy is about any of these calls (NoPolicy, UnknownTool). Name a caller that one selects, or have the tools listed with --policy-for-cases."}},
+		"answers are expected that there cannot be": {[]Result{{Case: "a", Outcome: review.Allow, Answers: answers}, {Case: "b", Outcome: review.Allow, Answers: answers}}, []string{
+			"stacked: 1 expected answers to asked are none that a YesNo can have, and are not counted.",
+			"stacked: 1 expected answers to kind are none that a Choice can have, and are not counted."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range test.results {
+				test.results[i].Configuration, test.results[i].Repeat, test.results[i].Judged = Stacked, 1, test.results[i].Outcome
+			}
+			r := NewReport(cases, test.results, ReportOptions{Rounds: 10})
+			if diff := cmp.Diff(test.want, r.Notes); diff != "" {
+				t.Error(diff)
+			}
+			for _, q := range r.Configurations[0].Questions {
+				if q.Accuracy.Of != 1 {
+					t.Errorf("%s is right %d of %d times", q.Name, q.Accuracy.Count, q.Accuracy.Of)
+				}
+			}
+			for _, k := range KnownAnswers(cases, test.results, nil) {
+				if k.Case.ID != "b" {
+					t.Errorf("%+v counts", k)
+				}
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/policy"
 )
 
 // Failure says why a gate gave no decision. Its caller has to take each of them for Block.
@@ -65,7 +66,9 @@ type Result struct {
 func (r *Result) IsStopped() bool { return r.Failure != NoFailure || r.Outcome != review.Allow }
 
 // IsModelNeeded says whether a decider was asked, or should have been and was not there.
-func (r *Result) IsModelNeeded() bool { return r.Decider != "" || r.Asked > 0 }
+func (r *Result) IsModelNeeded() bool {
+	return r.Decider != "" || r.Asked > 0 || slices.Contains(noAnswer, policy.Reason(r.Reason))
+}
 
 // standing are the sources of obligations that hold for every call of a class.
 var standing = []string{"policy:irreversible", "policy:approval-always"}

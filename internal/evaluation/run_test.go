@@ -188,6 +188,7 @@ func TestTheJournalRefusesAnotherRun(t *testing.T) {
 		"another caller":       {func(h *Header) { h.Caller = "a/c" }, "caller was a/b"},
 		"other configurations": {func(h *Header) { h.Configurations = []Configuration{RulesOnly} }, "configurations"},
 		"more repeats":         {func(h *Header) { h.Repeats = 3 }, "repeats was 2 and is 3"},
+		"another temperature":  {func(h *Header) { h.Temperature = 0.7 }, "temperature was 0 and is 0.7"},
 		"another version":      {func(h *Header) { h.Version = "w" }, "version"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,8 +248,15 @@ func TestProgress(t *testing.T) {
 	step(4*time.Second, 20) // 10 in 5 s, so 90 in 45 s
 	step(time.Second, 30)
 	step(5*time.Second, 110)
-	want := "going on: 10 of 110 calls are there\n20 of 110 calls, about 45s left\n110 of 110 calls, about 0s left\n"
+	want := "going on: 10 of 110 calls are there\n20 of 110 calls, about 45s left\n110 of 110 calls, in 11s\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
+	}
+	out.Reset()
+	p = NewProgress(&out, clock)
+	step(0, 0)
+	step(time.Second, 110)
+	if out.Len() > 0 {
+		t.Errorf("a short run says %q", out.String())
 	}
 }

@@ -249,22 +249,38 @@ func (o *Options) get(ctx context.Context, u *url.URL, isRedirected bool) (*http
 type addressError struct{ address, kind string }
 
 func (e *addressError) Error() string {
-	return fmt.Sprintf("address %s is %s, where downloads may not lead", e.address, e.kind)
+	return fmt.Sprintf("address %s is %s, where nothing may lead", e.address, e.kind)
+}
+
+// Control is for the dialers of what a manifest names. It refuses link-local addresses, where clouds keep credentials, and
+// those of no one host, whatever name has led there: it sees what is really dialled.
+func Control(_, address string, _ syscall.RawConn) error {
+	_, err := dialled(address)
+	return err
+}
+
+func dialled(address string) (netip.Addr, error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return netip.Addr{}, &addressError{address, "unreadable"}
+	}
+	ip := at.Addr().Unmap()
+	switch {
+	case ip.IsLinkLocalUnicast(), ip.IsLinkLocalMulticast(), ip.IsInterfaceLocalMulticast():
+		return ip, &addressError{ip.String(), "link-local"}
+	case ip.IsMulticast(), ip.IsUnspecified():
+		return ip, &addressError{ip.String(), "no address of one host"}
+	}
+	return ip, nil
 }
 
 // checkAddress looks at what is really dialled. The address in the manifest may be private: the admin wrote it. Where a
 // server sends us may not, unless that is allowed.
 func (o *Options) checkAddress(address string, isRedirected bool) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return &addressError{address, "unreadable"}
-	}
-	ip := at.Addr().Unmap()
+	ip, err := dialled(address)
 	switch {
-	case ip.IsLinkLocalUnicast(), ip.IsLinkLocalMulticast(), ip.IsInterfaceLocalMulticast():
-		return &addressError{ip.String(), "link-local"}
-	case ip.IsMulticast(), ip.IsUnspecified():
-		return &addressError{ip.String(), "no address of one host"}
+	case err != nil:
+		return err
 	case !isRedirected || o.AllowPrivate:
 		return nil
 	case ip.IsLoopback():

@@ -82,7 +82,7 @@ func TestAFileIsThereWholeOrNotAtAll(t *testing.T) {
 		"a hash in capitals":         {handle: whole, change: func(o *Options) { o.SHA256 = strings.ToUpper(o.SHA256) }, want: "the SHA-256 has to be"},
 		"nowhere to write":           {handle: whole, change: func(o *Options) { o.Out = filepath.Join(o.Out, "no", "such") }, want: "making a file"},
 		"a server nobody knows":      {handle: whole, change: func(o *Options) { o.TLS = nil }, want: "asking 127.0.0.1"},
-		"a redirect to loopback":     {handle: redirectTo("/there"), want: "address 127.0.0.1 is loopback, where downloads may not lead"},
+		"a redirect to loopback":     {handle: redirectTo("/there"), want: "address 127.0.0.1 is loopback, where nothing may lead"},
 		"a redirect that is allowed": {handle: redirectTo("/there"), change: func(o *Options) { o.AllowPrivate = true }},
 		"a redirect to credentials":  {handle: redirectTo("https://169.254.169.254/latest"), change: func(o *Options) { o.AllowPrivate = true }, want: "address 169.254.169.254 is link-local"},
 		"an address of credentials":  {handle: whole, change: func(o *Options) { o.URL = "https://[::ffff:169.254.169.254]/m" }, want: "address 169.254.169.254 is link-local"},
@@ -201,6 +201,9 @@ func TestWhereDownloadsMayLead(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %+v, want %+v", address, got, want)
+		}
+		if err := Control("tcp", address, nil); (err == nil) != want.first {
+			t.Errorf("%s: a dialer gets %v", address, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"container/list"
 	"crypto/sha256"
 	"sync"
 	"time"
@@ -9,20 +10,25 @@ import (
 )
 
 // replays remembers answers by caller and uid: the same uid and body give the same answer, another body is refused. An
-// entry that made room for others is judged anew, which is safe: an approval is used once whoever asks.
+// entry that made room for others is judged anew, which is safe: an approval is used once whoever asks. Room is made by who
+// takes most of it, as in expiring, so that a tenant who sends much makes the gate forget no answer of another.
 type replays struct {
 	mu      sync.Mutex
 	max     int // bytes
 	bytes   int
 	entries map[replayKey]*replay
-	order   []replaySlot
+	// order are all places, those that end first in front, and owners those of each caller.
+	order  *list.List
+	owners owners
 }
 
 // replaySlot is the place of an entry in the order in which entries end. It counts until its turn comes, also when its
 // entry is gone before, so that requests whose answers are not kept cannot make the order grow without bound.
 type replaySlot struct {
-	key   replayKey
-	entry *replay
+	key          replayKey
+	entry        *replay
+	inAll, inOwn *list.Element
+	of           *share
 }
 
 type replayKey struct {
@@ -37,14 +43,15 @@ type replay struct {
 	done   chan struct{}
 	answer []byte // nil: the first request came to no answer
 	cost   int    // what it counts in replays.bytes
+	slot   replaySlot
 }
 
-// replayCost is what an entry costs beside its answer: about 100 bytes each for itself, its channel, its place in the
-// order and its place in the map.
-const replayCost = 400
+// replayCost is what an entry costs beside its answer: about 100 bytes each for itself, its channel, its slot, its place in
+// the map and its two places in orders.
+const replayCost = 600
 
 func newReplays(maxBytes int) *replays {
-	return &replays{max: maxBytes, entries: map[replayKey]*replay{}}
+	return &replays{max: maxBytes, entries: map[replayKey]*replay{}, order: list.New()}
 }
 
 // begin finds the entry of a uid, or makes one that the caller has to finish.
@@ -59,24 +66,39 @@ func (r *replays) begin(in *input) (entry *replay, isFirst bool) {
 	r.makeRoom(now)
 	entry = &replay{body: in.body, until: now.Add(uidMaxAge + uidMaxAhead), done: make(chan struct{}), cost: replayCost}
 	r.entries[key] = entry
-	r.order = append(r.order, replaySlot{key, entry})
-	r.bytes += entry.cost
+	s := &entry.slot
+	s.key, s.entry, s.of = key, entry, r.owners.of(in.caller.String())
+	s.inAll, s.inOwn = r.order.PushBack(s), s.of.keys.PushBack(s)
+	r.count(s, entry.cost)
 	return entry, true
 }
 
+// count counts bytes of a place.
+func (r *replays) count(s *replaySlot, bytes int) {
+	r.bytes += bytes
+	r.owners.add(s.of, bytes)
+}
+
 func (r *replays) makeRoom(now time.Time) {
-	for len(r.order) > 0 {
-		oldest := r.order[0]
-		isCurrent := r.entries[oldest.key] == oldest.entry
-		if r.bytes <= r.max && isCurrent && now.Before(oldest.entry.until) {
-			return
+	for first := r.order.Front(); first != nil; first = r.order.Front() {
+		oldest, _ := first.Value.(*replaySlot)
+		if r.entries[oldest.key] == oldest.entry && now.Before(oldest.entry.until) {
+			break
 		}
-		r.bytes -= oldest.entry.cost
-		if isCurrent {
-			delete(r.entries, oldest.key)
-		}
-		r.order[0] = replaySlot{}
-		r.order = r.order[1:]
+		r.drop(oldest)
+	}
+	for r.bytes > r.max {
+		oldest, _ := r.owners.most().keys.Front().Value.(*replaySlot)
+		r.drop(oldest)
+	}
+}
+
+func (r *replays) drop(s *replaySlot) {
+	r.order.Remove(s.inAll)
+	s.of.keys.Remove(s.inOwn)
+	r.count(s, -s.entry.cost)
+	if r.entries[s.key] == s.entry {
+		delete(r.entries, s.key)
 	}
 }
 
@@ -91,7 +113,7 @@ func (r *replays) finish(in *input, entry *replay, answer []byte) {
 			delete(r.entries, key)
 		}
 		entry.cost += len(answer)
-		r.bytes += len(answer)
+		r.count(&entry.slot, len(answer))
 	}
 	close(entry.done)
 }

@@ -256,6 +256,53 @@ func TestVerdictRequestForcesJSON(t *testing.T) {
 	}
 }
 
+// TestDrawnVerdictsHaveSeedsOfTheirOwn: with one seed a server would draw the same answer each time.
+func TestDrawnVerdictsHaveSeedsOfTheirOwn(t *testing.T) {
+	seeds, temperatures := map[float64]int{}, map[float64]int{}
+	s := newServer(t, replies(200, verdictReply(`{"decision":"allow","reason":"x"}`)))
+	chat := must(NewVerdictChat(VerdictChatOptions{ServerOptions: ServerOptions{BaseURL: s.URL, Model: "tiny", Transport: transport(t)}, Temperature: 0.7}))
+	o := newServer(t, replies(200, openAIReply(`{"decision":"allow","reason":"x"}`)))
+	openAI := must(NewOpenAIChat(OpenAIChatOptions{ServerOptions: ServerOptions{BaseURL: o.URL, Model: "tiny", Transport: transport(t)}, Temperature: 0.7}))
+	for range 4 {
+		for _, d := range []Decider{chat, openAI} {
+			if _, err := d.Decide(t.Context(), request(t, "verdict")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, r := range append(s.recorded(), o.recorded()...) {
+		var body struct {
+			Options           *struct{ Temperature, Seed float64 }
+			Temperature, Seed float64
+		}
+		if err := json.Unmarshal(r.body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if body.Options != nil {
+			body.Temperature, body.Seed = body.Options.Temperature, body.Options.Seed
+		}
+		seeds[body.Seed]++
+		temperatures[body.Temperature]++
+	}
+	if len(seeds) != 8 {
+		t.Errorf("seeds of eight requests: %v", seeds)
+	}
+	if diff := cmp.Diff(map[float64]int{0.7: 8}, temperatures); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVerdictRefusesTemperatures(t *testing.T) {
+	for _, temperature := range []float64{-0.1, 2.1, math.NaN(), math.Inf(1)} {
+		o := ServerOptions{BaseURL: "http://localhost", Model: "m", Transport: http.DefaultTransport}
+		_, err := NewVerdictChat(VerdictChatOptions{ServerOptions: o, Temperature: temperature})
+		_, openAIErr := NewOpenAIChat(OpenAIChatOptions{ServerOptions: o, Temperature: temperature})
+		if err == nil || openAIErr == nil {
+			t.Errorf("%g is accepted: %v, %v", temperature, err, openAIErr)
+		}
+	}
+}
+
 func TestVerdictNeedsRoomForItsAnswer(t *testing.T) {
 	o := ServerOptions{BaseURL: "http://localhost", Model: "m", Transport: http.DefaultTransport}
 	if _, err := NewVerdictChat(VerdictChatOptions{ServerOptions: o, Predict: 16}); err == nil {

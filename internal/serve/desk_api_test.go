@@ -136,12 +136,18 @@ func TestWhatTheDeskRefuses(t *testing.T) {
 	d := newDesked(t)
 	own := d.raise("own", func(c *approval.Call) { c.OnBehalfOf = "Kim" })
 	closed := d.raise("closed", func(c *approval.Call) { c.Approvers.Channels = []approval.Channel{approval.ChannelAttested} })
-	plain := d.raise("plain")
+	plain, decided := d.raise("plain"), d.raise("decided")
+	if code := d.do(http.MethodPost, ApprovalsPath+"/"+decided.Name, kimsSecret, `{"outcome":"Reject"}`, nil); code != http.StatusOK {
+		t.Fatalf("HTTP %d", code)
+	}
 	for name, test := range map[string]struct {
 		name, body string
 		want       int
 		code       string
 	}{
+		"what is decided":     {decided.Name, `{"outcome":"Approve"}`, http.StatusConflict, "Decided"},
+		"a message of a book": {plain.Name, `{"outcome":"Reject","message":"` + strings.Repeat("x", approval.MaxMessage+1) + `"}`, http.StatusBadRequest, "BadRequest"},
+
 		"one's own call":              {own.Name, `{"outcome":"Approve"}`, http.StatusForbidden, "NotYours"},
 		"a channel that is closed":    {closed.Name, `{"outcome":"Approve"}`, http.StatusForbidden, "NotYours"},
 		"another call than was shown": {plain.Name, `{"outcome":"Approve","id":"` + own.ID + `"}`, http.StatusBadRequest, "BadRequest"},
@@ -150,9 +156,12 @@ func TestWhatTheDeskRefuses(t *testing.T) {
 		"evidence about nothing":      {"ta-none", `{"evidence":"a.b.c"}`, http.StatusNotFound, "NotFound"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var refused struct{ Code string }
+			var refused struct{ Code, Message string }
 			if code := d.do(http.MethodPost, ApprovalsPath+"/"+test.name, kimsSecret, test.body, &refused); code != test.want || refused.Code != test.code {
 				t.Errorf("HTTP %d %s, want %d %s", code, refused.Code, test.want, test.code)
+			}
+			if strings.Contains(refused.Message, "deciding approval") {
+				t.Errorf("%q is for a log and no person", refused.Message)
 			}
 		})
 	}

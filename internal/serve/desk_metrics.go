@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/lru"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
@@ -15,13 +16,24 @@ import (
 type deskMetrics struct {
 	decided *decided.Metrics
 	labels  *prometheus.CounterVec
+	// counted are labels that were counted, so that saying the same of a decision again weighs no more.
+	counted *lru.Cache
+}
+
+// maxCounted is how many labels are remembered as counted.
+const maxCounted = 16384
+
+// labelled is one word about one decision.
+type labelled struct {
+	decision string
+	right    review.Outcome
 }
 
 func newDeskMetrics() *deskMetrics {
 	return &deskMetrics{
-		decided: decided.NewMetrics(),
+		decided: decided.NewMetrics(), counted: lru.New(maxCounted),
 		labels: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatewright_labels_total", Help: "Labels given to decisions, by the class and outcome of the decision and what would have been right.",
+			Name: "gatewright_labels_total", Help: "Labels given to decisions, each once, by the class and outcome of the decision and what would have been right.",
 		}, []string{"class", "outcome", "label"}),
 	}
 }
@@ -40,8 +52,14 @@ func (m *deskMetrics) decision(a *approval.Approval) {
 // labelNames are the values of label.
 var labelNames = map[review.Outcome]string{review.Allow: "allow", review.Block: "block"}
 
-// label counts a label that is durable. A decision that could not be looked up has no class and no outcome.
-func (m *deskMetrics) label(of *audit.Entry, right review.Outcome) {
+// label counts a label of a decision that is durable, once however often it is given. A decision that could not be looked up
+// has no class and no outcome.
+func (m *deskMetrics) label(decision string, of *audit.Entry, right review.Outcome) {
+	key := labelled{decision, right}
+	if _, isCounted := m.counted.Get(key); isCounted {
+		return
+	}
+	m.counted.Add(key, nil)
 	m.labels.WithLabelValues(of.Class, string(of.Outcome), labelNames[right]).Inc()
 }
 

@@ -100,7 +100,7 @@ func metricLines(t *testing.T, url, prefix string) []string {
 	return out
 }
 
-func TestLabelsAreCountedOnceTheyAreDurable(t *testing.T) {
+func TestLabelsAreCountedOnce(t *testing.T) {
 	g := startAudited(t, t.TempDir(), writing, nil)
 	allowed, blocked := g.ask(t, "item.set").Decision, g.ask(t, "nobody.lists.it").Decision
 	for _, l := range []struct {
@@ -108,6 +108,7 @@ func TestLabelsAreCountedOnceTheyAreDurable(t *testing.T) {
 		code  int
 	}{
 		{Label{Decision: allowed.ID, Outcome: review.Block}, http.StatusOK},
+		{Label{Decision: allowed.ID, Outcome: review.Block}, http.StatusOK}, // the same again is one
 		{Label{Decision: allowed.ID, Outcome: review.Allow}, http.StatusOK},
 		{Label{Decision: blocked.ID, Outcome: review.Block}, http.StatusOK},
 		{Label{Decision: newUID(t), Outcome: review.Block}, http.StatusNotFound},

@@ -97,7 +97,7 @@ func (l labeler) write(ctx context.Context, w http.ResponseWriter, label *Label)
 		approverapi.Refuse(w, http.StatusServiceUnavailable, "Unavailable", "the label could not be made durable: give it again in a moment")
 		return
 	}
-	l.metrics.label(&decision, label.Outcome)
+	l.metrics.label(label.Decision, &decision, label.Outcome)
 	approverapi.Answer(w, http.StatusOK, label)
 }
 

@@ -28,11 +28,11 @@ const (
 	keyFile  = "tls.key"
 )
 
-// How often the Secret is looked at: each second until there is a certificate, then often enough that a renewed one, which
-// overlaps with the old one for months, is taken in time.
+// How often the Secret is looked at: each second until there is a certificate, and then often enough that one of another
+// authority, which the API server trusts alone from when it is written, is shown before anybody notices.
 const (
 	firstLook = time.Second
-	laterLook = 30 * time.Second
+	laterLook = 5 * time.Second
 )
 
 // certificateFiles writes the certificate of a Secret to files as soon as it is there. A mounted Secret would do the same

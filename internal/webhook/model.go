@@ -108,6 +108,10 @@ func validateFile(text string, p *field.Path) field.ErrorList {
 
 func validateExternal(x *v1alpha1.ExternalRuntime, p *field.Path) field.ErrorList {
 	errs := validateURL(x.URL, p.Child("url"))
+	if _, query, ok := strings.Cut(x.URL, "?"); ok && len(errs) == 0 {
+		errs = append(errs, field.Invalid(p.Child("url"), strings.TrimSuffix(x.URL, query)+"...",
+			"has a query, which the wire does not have and which may be a credential that everybody reads here: remove it, and use tokenSecretRef for a token"))
+	}
 	if x.CABundle != "" {
 		errs = append(errs, validateCertificates(x.CABundle, p.Child("caBundle"))...)
 	}

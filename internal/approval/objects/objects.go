@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/names"
@@ -53,6 +54,7 @@ type Store struct {
 	guard   *guard
 	seen    *seen
 	latest  atomic.Int64  // the latest time that was seen, in nanoseconds: a clock that is set back revives nothing
+	genuine *lru.Cache    // of sealedAs: objects that are known to be sealed
 	recount chan struct{} // tokens for counting what waits from the API server itself
 
 	work    chan func(context.Context)
@@ -85,7 +87,8 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("making client of leases: %w", err)
 	}
 	s := &Store{
-		options: o, client: client, leases: leases, recount: make(chan struct{}, recounts), work: make(chan func(context.Context), maxWork),
+		options: o, client: client, leases: leases, genuine: lru.New(maxGenuine), recount: make(chan struct{}, recounts),
+		work: make(chan func(context.Context), maxWork),
 	}
 	if s.guard, err = newGuard(o.Config, o.Namespace, s.now); err != nil {
 		return nil, fmt.Errorf("making client of admission policies: %w", err)

@@ -7,7 +7,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
 	"gatewright.dev/gatewright/internal/names"
 )
@@ -23,8 +25,10 @@ func (s *Store) Raised(ctx context.Context, caller string, since time.Time) ([]a
 	if !s.seen.isSynced() {
 		return nil, unavailable("counting approvals", errNotSynced)
 	}
-	now := s.now()
-	var out []approval.Raise
+	return s.raisedBy(caller, since), nil
+}
+
+func (s *Store) raisedBy(caller string, since time.Time) (out []approval.Raise) {
 	known := map[string]bool{}
 	add := func(r approval.Raise) {
 		if r.At.After(since) && !known[r.ID] {
@@ -35,16 +39,38 @@ func (s *Store) Raised(ctx context.Context, caller string, since time.Time) ([]a
 	for _, r := range s.seen.kept(caller) {
 		add(r)
 	}
-	namespace, _ := approval.Binding{Caller: caller}.Namespace()
-	for _, o := range s.seen.ofNamespace(namespace) {
-		if o.Spec.Call.Caller != caller || known[o.Spec.Call.ID] || !o.Spec.Call.RaisedAt.After(since) {
-			continue
-		}
-		if a, err := read(o.DeepCopy(), nil, now); err == nil && s.options.Seals.Verify(&a) == nil {
-			add(approval.Raise{ID: a.ID, At: a.Call.RaisedAt})
+	now := s.now()
+	for _, o := range s.seen.ofCaller(caller) {
+		if c := &o.Spec.Call; !known[c.ID] && c.RaisedAt.After(since) && s.isGenuine(o, now) {
+			add(approval.Raise{ID: c.ID, At: c.RaisedAt.UTC()})
 		}
 	}
-	return out, nil
+	return out
+}
+
+// sealedAs names an object as it was once written. What it says cannot differ from one look to the next.
+type sealedAs struct {
+	uid     types.UID
+	version string
+}
+
+// maxGenuine is how many objects are known to be sealed: ten callers with the largest budget that there is.
+const maxGenuine = 10_000
+
+// isGenuine says whether a gate has sealed an object. A yes is remembered: it takes reading the object in full and checking
+// a signature, and each confirmation asks it about all that its caller has caused.
+func (s *Store) isGenuine(o *v1alpha1.ToolApproval, now time.Time) bool {
+	key := sealedAs{o.UID, o.ResourceVersion}
+	isNamed := key.uid != "" && key.version != ""
+	if _, isKnown := s.genuine.Get(key); isKnown && isNamed {
+		return true
+	}
+	a, err := read(o.DeepCopy(), nil, now)
+	if err != nil || s.options.Seals.Verify(&a) != nil {
+		return false
+	}
+	s.genuine.Add(key, nil)
+	return true
 }
 
 // KeepRaise implements approval.Ledger: it makes a Lease that nothing goes by but Raised.
@@ -58,6 +84,14 @@ func (s *Store) KeepRaise(ctx context.Context, caller string, r approval.Raise, 
 		return unavailable("keeping that an approval was raised", err)
 	}
 	return nil
+}
+
+// indexCaller finds approvals by caller.
+func indexCaller(o any) ([]string, error) {
+	if a, ok := o.(*v1alpha1.ToolApproval); ok {
+		return []string{a.Spec.Call.Caller}, nil
+	}
+	return nil, nil
 }
 
 // indexRaise finds the Leases of KeepRaise by caller.

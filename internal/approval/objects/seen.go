@@ -50,7 +50,7 @@ func newSeen(c *Client, l leases, noticed func(*v1alpha1.ToolApproval)) (*seen, 
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.watch(ctx, o)
 		},
-	}, &v1alpha1.ToolApproval{}, 0, cache.Indexers{byCallKey: indexCallKey, byNamespace: cache.MetaNamespaceIndexFunc})
+	}, &v1alpha1.ToolApproval{}, 0, cache.Indexers{byCallKey: indexCallKey, byCaller: indexCaller, byNamespace: cache.MetaNamespaceIndexFunc})
 	labels := names.LeaseLabel + " in (" + names.LeaseUse + "," + names.LeaseRejection + "," + names.LeaseRaise + ")"
 	s.leases = cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -175,6 +175,11 @@ func (s *seen) ofCall(callKey string) []*v1alpha1.ToolApproval {
 
 func (s *seen) ofNamespace(namespace string) []*v1alpha1.ToolApproval {
 	return s.of(byNamespace, namespace, func(o *v1alpha1.ToolApproval) bool { return o.Namespace == namespace })
+}
+
+// ofCaller gives those that say they are a caller's, in the namespace of the caller: elsewhere a gate puts none.
+func (s *seen) ofCaller(caller string) []*v1alpha1.ToolApproval {
+	return s.of(byCaller, caller, func(o *v1alpha1.ToolApproval) bool { return o.Spec.Call.Caller == caller })
 }
 
 // used says when an approval was used, as far as watching has shown.

@@ -53,11 +53,14 @@ type leaf struct {
 	covered float64
 	// reused says that a call before any tool result had the same value.
 	reused bool
-	// In tool results: what is worst about any of the places that hold the value.
-	inProse, inPlea bool
-	asked           float64 // the least reason that the user gave for any of the results that hold it
-	named           []int16 // words of the argument's name
-	topics          topics  // of them, and of the tool's object if the name says nothing but that it names something
+	// In tool results: what is worst about any of the places that hold the value. The passages in which it stands, or one
+	// beside them, order what the tool does, speak of it, or urge; besideUrge says that any passage of the result urges a machine.
+	inProse, inPlea, byOrder, bySpeech, byUrge, besideUrge bool
+	// result is the latest result that holds the value, counted from 1.
+	result int
+	asked  float64 // the least reason that the user gave for any of the results that hold it
+	named  []int16 // words of the argument's name
+	topics topics  // of them, and of the tool's object if the name says nothing but that it names something
 }
 
 // maxWords bounds the distinct words of one call.

@@ -27,4 +27,16 @@ var resultFacts = []Fact{
 	{"strange_id_held", "ids and addresses of those, up to 4", Raises, func(v *view) float64 {
 		return v.count(shaped(shapeID|shapeTarget, func(l *leaf) bool { return unsure(l) && l.asked >= 0 }))
 	}},
+	{"strange_ordered", "values that the user did not say and that stand in or beside a passage that tells its reader to act in the tool's way, up to 4", Raises, func(v *view) float64 {
+		return v.count(func(l *leaf) bool { return unsure(l) && l.byOrder })
+	}},
+	{"strange_spoken_of", "values that the user did not say and that stand in or beside a passage that speaks of what the tool does, up to 4", Raises, func(v *view) float64 {
+		return v.count(func(l *leaf) bool { return unsure(l) && l.bySpeech })
+	}},
+	{"strange_urged", "values that the user did not say and that stand in or beside a passage that holds a word such as please, must or ignore, up to 4", Raises, func(v *view) float64 {
+		return v.count(func(l *leaf) bool { return unsure(l) && l.byUrge })
+	}},
+	{"strange_beside_urge", "values that the user did not say and that stand in a tool result of which any passage urges a machine that reads, up to 4", Raises, func(v *view) float64 {
+		return v.count(func(l *leaf) bool { return unsure(l) && l.besideUrge })
+	}},
 }

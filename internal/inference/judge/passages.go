@@ -1,10 +1,13 @@
 package judge
 
+import "slices"
+
 // A tool result is read passage by passage: sentences, lines and fields, at most longestPassage words each. All that is
 // kept of it can only grow worse when text is added, so that nobody who writes into a result can make the judge milder:
 //
 //   - of pleas (passages that tell their reader to act in the way of the tool) the one that covers most of the call;
-//   - of the places of a value the worst: whether any stands in prose or in a plea, and the least asked-for result.
+//   - of the places of a value the worst: whether any stands in prose, in or beside a plea, or in a result that urges a machine,
+//     and the least asked-for result.
 //
 // That a value stands in a result is no reason to trust it: see view.look.
 
@@ -30,21 +33,28 @@ type passage struct {
 // passages reads tool results.
 type passages struct {
 	*view
-	now, before passage
-	asked       float64
-	hasBefore   bool
+	// now is being read, before ended last, prior ended before that.
+	now, before, prior  passage
+	asked               float64
+	hasBefore, hasPrior bool
+	// result counts results, urgesMachine says that one of its passages urges a machine that reads.
+	result       int
+	urgesMachine bool
 }
 
 func (p *passages) init() {
 	n := (len(p.weight) + 63) / 64
-	bitsets := make(wordBits, 2*n)
-	p.now = passage{words: bitsets[:n], run: make([]int16, 0, longestPassage)}
-	p.before = passage{words: bitsets[n:], run: make([]int16, 0, longestPassage)}
+	of := [...]*passage{&p.now, &p.before, &p.prior}
+	bitsets := make(wordBits, len(of)*n)
+	for i, at := range of {
+		*at = passage{words: bitsets[i*n : (i+1)*n], run: make([]int16, 0, longestPassage)}
+	}
 }
 
 // read takes one result. asked is how much of the call that brought it the user's words cover.
 func (p *passages) read(text string, asked float64) {
-	p.asked, p.hasBefore = asked, false
+	p.asked, p.hasBefore, p.hasPrior = asked, false, false
+	p.result, p.urgesMachine = p.result+1, false
 	scan := newScanner(text)
 	joins := false
 	for t, ok := scan.next(); ok; t, ok = scan.next() {
@@ -66,15 +76,22 @@ func (p *passages) read(text string, asked float64) {
 	p.finish()
 }
 
-// finish judges the last passage, which nothing follows.
+// finish judges the last passage, which nothing follows, and then the values of a result as a whole.
 func (p *passages) finish() {
 	if p.hasBefore {
 		p.judge(&p.before, nil)
 	}
-	p.hasBefore = false
+	p.hasBefore, p.hasPrior = false, false
+	if !p.urgesMachine || !p.spend(len(p.leaves)) {
+		return
+	}
+	for i := range p.leaves {
+		l := &p.leaves[i]
+		l.besideUrge = l.besideUrge || l.result == p.result
+	}
 }
 
-// end closes a passage. A passage is judged together with the one that follows: an order often names its object there.
+// end closes a passage. A passage is judged together with the ones around it: an order often names its object there.
 func (p *passages) end() {
 	if len(p.now.run) == 0 {
 		return
@@ -82,24 +99,53 @@ func (p *passages) end() {
 	if p.hasBefore {
 		p.judge(&p.before, &p.now)
 	}
-	p.now, p.before = p.before, p.now
-	p.hasBefore = true
+	p.now, p.before, p.prior = p.prior, p.now, p.before
+	p.hasPrior, p.hasBefore = p.hasBefore, true
 	clear(p.now.words)
 	p.now.run, p.now.acts, p.now.orders, p.now.cues = p.now.run[:0], 0, 0, 0
 }
 
+// told is what a passage tells whoever reads it.
+type told struct {
+	plea    bool // to do something
+	urges   bool // that it is wanted
+	speaks  bool // of what the tool does
+	machine bool // that a machine is meant
+}
+
 func (p *passages) judge(a, next *passage) {
-	urges := a.cues&cueUrges != 0
-	isPlea := (a.orders != 0 || urges) && len(a.run) >= shortestPlea
-	p.results.addressed = p.results.addressed || urges && a.cues&cueAgent != 0
-	p.findValues(a, isPlea)
-	if !isPlea || a.acts&p.acts == 0 {
-		return
+	t := told{urges: a.cues&cueUrges != 0, speaks: a.acts&p.acts != 0 || p.acts == 0 && slices.ContainsFunc(p.name, a.words.has)}
+	t.machine = t.urges && a.cues&cueAgent != 0
+	t.plea = a.orders != 0 || t.urges
+	p.urgesMachine = p.urgesMachine || t.machine
+	p.results.addressed = p.results.addressed || t.machine
+	if len(a.run) < shortestPlea {
+		t = told{}
 	}
+	around := [...]*passage{a, next, nil}
+	if p.hasPrior {
+		around[2] = &p.prior
+	}
+	p.findValues(a, t)
+	for _, b := range around[1:] {
+		if b != nil {
+			p.findBeside(b, t)
+		}
+	}
+	if t.plea && t.speaks {
+		p.judgePlea(around, t.urges)
+	}
+}
+
+// judgePlea keeps the worst of a plea for what the tool does, together with the passages around it.
+func (p *passages) judgePlea(around [3]*passage, urges bool) {
 	p.results.anyPlea = true
-	sets := [2]wordBits{a.words, a.words}
-	if next != nil {
-		sets[1] = next.words
+	var sets [3]wordBits
+	for i, b := range around {
+		sets[i] = around[0].words
+		if b != nil {
+			sets[i] = b.words
+		}
 	}
 	plea, strange, all := p.pleaCover(sets)
 	r := &p.results
@@ -115,7 +161,7 @@ func (p *passages) judge(a, next *passage) {
 
 // pleaCover is how much of the call a passage covers: of all its words, and of those that the user did not say, both as a
 // share of all; last the share that the user did not say.
-func (p *passages) pleaCover(sets [2]wordBits) (all, strange, unsaid float64) {
+func (p *passages) pleaCover(sets [3]wordBits) (all, strange, unsaid float64) {
 	if !p.spend(len(p.name) + len(p.values)) {
 		return 0, 0, 0
 	}
@@ -131,7 +177,7 @@ func (p *passages) pleaCover(sets [2]wordBits) (all, strange, unsaid float64) {
 			if !said {
 				unsaid += w
 			}
-			if sets[0].has(id) || sets[1].has(id) {
+			if sets[0].has(id) || sets[1].has(id) || sets[2].has(id) {
 				all += w
 				if !said {
 					strange += w
@@ -145,20 +191,46 @@ func (p *passages) pleaCover(sets [2]wordBits) (all, strange, unsaid float64) {
 	return all / total, strange / total, unsaid / total
 }
 
+// holds reports whether a value stands in a passage.
+func (p *passages) holds(a *passage, l *leaf) bool {
+	return len(l.words) > 0 && l.words[0] >= 0 && a.words.has(l.words[0]) && p.view.contains(a.run, l.words)
+}
+
 // findValues notes where values stand.
-func (p *passages) findValues(a *passage, isPlea bool) {
+func (p *passages) findValues(a *passage, t told) {
 	if !p.spend(len(p.leaves)) {
 		return
 	}
 	for i := range p.leaves {
 		l := &p.leaves[i]
-		if len(l.words) == 0 || l.words[0] < 0 || !a.words.has(l.words[0]) || !p.view.contains(a.run, l.words) {
+		if !p.holds(a, l) {
 			continue
 		}
+		l.result = p.result
 		l.inProse = l.inProse || len(a.run) > shortField+len(l.words)
-		l.inPlea = l.inPlea || isPlea
+		l.inPlea = l.inPlea || t.plea
+		l.mark(t)
 		if l.asked < 0 || p.asked < l.asked {
 			l.asked = p.asked
 		}
 	}
+}
+
+// findBeside notes which values stand in a passage that is beside another, of which told says what it tells.
+func (p *passages) findBeside(b *passage, t told) {
+	if !t.urges && !t.speaks || !p.spend(len(p.leaves)) {
+		return
+	}
+	for i := range p.leaves {
+		if l := &p.leaves[i]; p.holds(b, l) {
+			l.mark(t)
+		}
+	}
+}
+
+// mark notes what is told in or beside the place of a value.
+func (l *leaf) mark(t told) {
+	l.byOrder = l.byOrder || t.plea && t.speaks
+	l.bySpeech = l.bySpeech || t.speaks
+	l.byUrge = l.byUrge || t.urges
 }
