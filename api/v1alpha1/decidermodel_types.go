@@ -240,7 +240,7 @@ type ContainerRuntime struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=1024
 	Args []string `json:"args,omitempty"`
-	// maxInFlight requests. Default 1: some servers mix up answers under concurrency.
+	// maxInFlight is how many requests each pod gets at once. Default 1: some servers mix up answers under concurrency.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -287,7 +287,8 @@ type ExternalRuntime struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	CABundle string `json:"caBundle,omitempty"`
-	// maxInFlight requests. Default 1.
+	// maxInFlight is how many requests each gate has at the server at once. Default 1. Divide what the server bears by the
+	// number of gates.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -503,7 +504,8 @@ type DeciderModelStatus struct {
 	// candidate is the revision that is being rolled out.
 	// +optional
 	Candidate *DeciderRevision `json:"candidate,omitempty"`
-	// history holds the last revisions, newest first.
+	// history holds the last ten revisions that have served, newest first. Their pods are gone; kubectl gatewright model
+	// rollback starts them again.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10

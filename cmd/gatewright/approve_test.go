@@ -229,8 +229,8 @@ func TestApproversSeeExactlyWhatRuns(t *testing.T) {
 		want               []string
 		not                string
 	}{
-		"as a gate sends it": {`{"path":"\u003cscript\u003e \u0026 x"}`, "Delete <script>?", []string{`{"path":"<script> & x"}`, "Delete <script>?"}, "beware"},
-		"another direction":  {"{\"path\":\"a\u202egpj.exe\"}", "Delete a\u202egpj.exe?", []string{`{"path":"a\u202egpj.exe"}`, "Delete a‹U+202E›gpj.exe?", "U+202E RIGHT-TO-LEFT OVERRIDE"}, "\ufffd"},
+		"as a gate sends it":                       {`{"path":"\u003cscript\u003e \u0026 x"}`, "Delete <script>?", []string{`{"path":"<script> & x"}`, "Delete <script>?"}, "beware"},
+		"another direction":                        {"{\"path\":\"a\u202egpj.exe\"}", "Delete a\u202egpj.exe?", []string{`{"path":"a\u202egpj.exe"}`, "Delete a‹U+202E›gpj.exe?", "U+202E RIGHT-TO-LEFT OVERRIDE"}, "\ufffd"},
 		"what is written as an escape and is seen": {`{"path":"\u0061"}`, "Delete a?", []string{`{"path":"a"}`}, "beware"},
 		"a letter of another alphabet":             {"{\"to\":\"p\u0430ypal\"}", "Pay?", []string{"{\"to\":\"p\u0430ypal\"}", "U+0430 is not the character a"}, "\ufffd"},
 		"in the name of an argument":               {"{\"p\u200bath\":1}", "Run?", []string{`{"p\u200bath":1}`, "U+200B ZERO WIDTH SPACE"}, "\ufffd"},

@@ -48,23 +48,13 @@ func newAuditMissed() *cobra.Command {
 }
 
 func (o *replayOptions) missed(ctx context.Context, r *serve.Replayer, path string) ([]missed, error) {
-	parts, err := audit.Parts(path)
-	if err != nil {
-		return nil, err
-	}
-	labels := map[string]review.Outcome{} // the last word about a decision counts
-	err = audit.QueryParts(ctx, parts, audit.Filter{Kind: audit.KindLabel}, func(e audit.Entry) error {
-		if e.Label != nil {
-			labels[e.Label.Decision] = e.Label.Outcome
-		}
-		return nil
-	})
+	marks, err := marksOf(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	all := []missed{}
 	err = o.decisions(ctx, path, func(e *audit.Entry) error {
-		if labels[e.ID] != review.Block || e.Outcome != review.Allow {
+		if mark := marks[e.ID]; mark == nil || mark.Outcome != review.Block || e.Outcome != review.Allow {
 			return nil
 		}
 		m := missed{ID: e.ID, Tool: e.Tool, Class: e.Class, Reason: e.Reason, By: e.By, WouldBe: e.WouldBe, Bars: serve.Bars(e)}

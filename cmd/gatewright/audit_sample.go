@@ -19,6 +19,7 @@ import (
 // auditSample draws decisions for a person to look at.
 type auditSample struct {
 	query    auditQuery
+	kept     keptCalls
 	perClass int
 	seed     uint64
 }
@@ -28,8 +29,9 @@ func newAuditSample() *cobra.Command {
 	c := &cobra.Command{
 		Use: "sample FILE|DIR", Short: "Draw decisions for a person to mark",
 		Long: "Draws so many decisions of each class and outcome, each with the same chance, so that a rare class is looked at as much as\n" +
-			"a common one. The same seed draws the same decisions from the same log. Mark each with gatewright label.",
-		Example: "  gatewright audit sample gatewright-audit.jsonl --per-class 5 --since 168h",
+			"a common one. The same seed draws the same decisions from the same log. With --capture-dir each call is shown as\n" +
+			"it was judged, with what its user said. Mark each with gatewright label.",
+		Example: "  gatewright audit sample gatewright-audit.jsonl --per-class 5 --since 168h --capture-dir calls",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.perClass < 1 {
@@ -38,6 +40,12 @@ func newAuditSample() *cobra.Command {
 			s.query.filter.Kind = audit.KindDecision
 			if err := s.query.complete(time.Now()); err != nil {
 				return exit{exitUsage, err.Error()}
+			}
+			if s.kept.folder != "" && s.query.output != formatTable {
+				return exit{exitUsage, "--capture-dir shows calls to a person: leave out --output"}
+			}
+			if err := s.kept.open(); err != nil {
+				return err
 			}
 			return s.run(c.Context(), c.OutOrStdout(), args[0])
 		},
@@ -49,6 +57,7 @@ func newAuditSample() *cobra.Command {
 	f.StringVar(&s.query.filter.Caller, "caller", "", "NAMESPACE/NAME of the service account")
 	f.StringVar(&s.query.since, "since", "", "from then on: a time as in RFC 3339, or how long ago, as in 168h")
 	f.StringVar(&s.query.until, "until", "", "before then, in the same form")
+	s.kept.bind(c, ", to show each call with what its user said; they are private")
 	addOutput(c, &s.query.output)
 	return c
 }
@@ -104,7 +113,10 @@ func (s *auditSample) print(w io.Writer, strata map[string]*stratum) error {
 		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.outcome, b.outcome))
 	})
 	if s.query.output == formatTable {
-		return printSample(w, all)
+		if err := printSample(w, all); err != nil || s.kept.store == nil {
+			return err
+		}
+		return s.showAll(w, all)
 	}
 	show, err := s.query.output.records(w)
 	if err != nil {
@@ -113,6 +125,17 @@ func (s *auditSample) print(w io.Writer, strata map[string]*stratum) error {
 	for _, x := range all {
 		for i := range x.drawn {
 			if err := show(&x.drawn[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *auditSample) showAll(w io.Writer, all []*stratum) error {
+	for _, x := range all {
+		for i := range x.drawn {
+			if err := s.kept.show(w, &x.drawn[i]); err != nil {
 				return err
 			}
 		}

@@ -58,7 +58,36 @@ func newInCluster(t *testing.T) inCluster {
 	if w.client, err = client.New(s.ServiceAccount(t, names.Namespace, names.GateServiceAccount), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
+	w.waitForAdmission(t)
 	return w
+}
+
+// waitForAdmission waits until decisions are taken: for up to a minute after a definition was applied, an API server does not
+// know its types well enough to fill in who decides, and refuses.
+func (w inCluster) waitForAdmission(t *testing.T) {
+	t.Helper()
+	w.raise(t, "probe", "f")
+	var o v1alpha1.ToolApproval
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "probe"}, &o); err != nil {
+		t.Fatal(err)
+	}
+	kim, err := client.New(w.User(t, "kim"), client.Options{Scheme: w.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(200 * time.Millisecond) {
+		decided := o.DeepCopy()
+		decided.Spec.Decision = &v1alpha1.ApprovalDecision{Outcome: v1alpha1.Reject}
+		if err = kim.Update(t.Context(), decided, client.DryRunAll); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no decision is taken: %v", err)
+		}
+	}
+	if err := w.client.Delete(t.Context(), &o); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // raise lets a call wait, as the gate does.
@@ -144,6 +173,12 @@ func TestInACluster(t *testing.T) {
 		_, errs, code := command(t, "", append([]string{"reject", "second", "-m", "keep it"}, kim...)...)
 		if d := w.decision(t, "second"); code != exitOK || d == nil || d.Outcome != v1alpha1.Reject || d.Message != "keep it" || d.By.Name != "kim" {
 			t.Errorf("exit %d, decision %+v %s", code, d, errs)
+		}
+	})
+	t.Run("what people decided is exported", func(t *testing.T) {
+		out, errs, code := command(t, "", append([]string{"labels", "export"}, kim...)...)
+		if code != exitOK || strings.Count(out, "\n") != 2 || !strings.Contains(out, `"label":"allow"`) || !strings.Contains(out, `"label":"block"`) || strings.Contains(out, "/srv/old.txt") {
+			t.Errorf("exit %d\n%s%s", code, out, errs)
 		}
 	})
 	t.Run("a call that is not there", func(t *testing.T) {

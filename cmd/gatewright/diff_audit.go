@@ -77,26 +77,16 @@ func (o *diffOptions) recordSide(ctx context.Context, r *serve.Replayer, labels 
 
 // labelsOf are the last words of people about decisions.
 func labelsOf(ctx context.Context, path string) (map[string]evaluation.Label, error) {
-	parts, err := audit.Parts(path)
-	if err != nil {
-		return nil, err
-	}
+	marks, err := marksOf(ctx, path)
 	out := map[string]evaluation.Label{}
-	err = audit.QueryParts(ctx, parts, audit.Filter{Kind: audit.KindLabel}, func(e audit.Entry) error {
-		if e.Label == nil {
-			return nil
-		}
-		switch e.Label.Outcome {
+	for decision, mark := range marks {
+		switch mark.Outcome {
 		case review.Allow:
-			out[e.Label.Decision] = evaluation.LabelAllow
+			out[decision] = evaluation.LabelAllow
 		case review.Block:
-			out[e.Label.Decision] = evaluation.LabelBlock
+			out[decision] = evaluation.LabelBlock
 		case review.Clarify, review.Confirm:
 		}
-		return nil
-	})
-	if errors.Is(err, audit.ErrTorn) {
-		err = nil // a gate may be writing the last line
 	}
 	return out, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"path/filepath"
 	"strings"
@@ -99,7 +100,7 @@ func decisionsIn(t *testing.T, path string) []string {
 	}
 	var out []string
 	err = audit.QueryParts(t.Context(), parts, audit.Filter{Kind: audit.KindDecision}, func(e audit.Entry) error { out = append(out, e.ID); return nil })
-	if err != nil || len(out) < 2 {
+	if err != nil && !errors.Is(err, audit.ErrTorn) || len(out) < 2 { // a gate may be writing the last line
 		t.Fatalf("%v, %v", out, err)
 	}
 	return out

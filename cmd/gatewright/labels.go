@@ -24,23 +24,37 @@ func newLabels() *cobra.Command {
 
 func newLabelsExport() *cobra.Command {
 	var (
-		o     deskOptions
+		o     placeOptions
+		m     markedCalls
 		texts bool
 	)
 	c := &cobra.Command{
-		Use: "export", Short: "Write decided approvals as evaluation cases, one JSON object a line", Args: cobra.NoArgs,
-		Long: "Writes each approval that a person decided and the gate still keeps: approved is allow, rejected is block. With --texts the\n" +
-			"lines are cases that gatewright eval reads, of the calls whose policies let more than digests be kept (captureState); without\n" +
-			"it they hold digests in the place of arguments and words.",
+		Use: "export", Short: "Write what people decided and marked as evaluation cases, one JSON object a line", Args: cobra.NoArgs,
+		Long: "Writes each approval that a person decided and the gate still keeps: approved is allow, rejected is block. With --audit it\n" +
+			"writes the decisions of a log that somebody marked with gatewright label. With --texts the lines are cases that gatewright\n" +
+			"eval reads, of the calls whose policies let more than digests be kept (captureState); without it they hold digests in the\n" +
+			"place of arguments and words.\n\n" + placeHelp,
+		Example: "  gatewright labels export --texts\n" +
+			"  gatewright labels export --texts --audit gatewright-audit.jsonl --capture-dir calls",
 		RunE: func(c *cobra.Command, _ []string) error {
-			all, err := o.list(c.Context())
+			if m.log != "" || m.kept.folder != "" {
+				return m.export(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), texts)
+			}
+			at, err := o.place(c)
+			if err != nil {
+				return err
+			}
+			all, err := at.list(c.Context())
 			if err != nil {
 				return err
 			}
 			return exportLabels(c.OutOrStdout(), c.ErrOrStderr(), all, texts)
 		},
 	}
-	addDesk(c, &o)
+	addPlace(c, &o)
+	c.Flags().BoolVarP(&o.cluster.allNamespaces, "all-namespaces", "A", false, "approvals of all namespaces, in a cluster")
+	c.Flags().StringVar(&m.log, "audit", "", "file or folder of an audit log: write the decisions in it that somebody marked, instead of approvals")
+	m.kept.bind(c, ", for --audit with --texts")
 	c.Flags().BoolVar(&texts, "texts", false, "write arguments and the user's words; they are private")
 	return c
 }

@@ -241,34 +241,36 @@ func (a *API) decision(ctx context.Context, name string, v *Verdict) (approval.D
 // ErrOverloaded is what Approvals give while they decide too much at once.
 var ErrOverloaded = errors.New("too many decisions are looked at: send it again in a moment")
 
-// refusals are what a person is told of why nothing was decided; the error itself is worded for a log.
-var refusals = []struct {
-	err        error
-	status     int
-	code, text string
-}{
-	{errOutcome, http.StatusBadRequest, "InvalidField", errOutcome.Error()},
-	{errEvidence, http.StatusBadRequest, "InvalidField", errEvidence.Error()},
-	{approval.ErrNotFound, http.StatusNotFound, "NotFound", "there is no such approval"},
-	{approval.ErrExpired, http.StatusConflict, "Decided", "its time is over, so nobody can decide it any more"},
-	{approval.ErrDecided, http.StatusConflict, "Decided", "somebody has decided it before, and a decision is made once"},
-	{approval.ErrUsed, http.StatusConflict, "Decided", "it was approved and used before"},
-	{approval.ErrSelfApproval, http.StatusForbidden, "NotYours", approval.ErrSelfApproval.Error()},
-	{approval.ErrChannel, http.StatusForbidden, "NotYours", approval.ErrChannel.Error()},
-	{approval.ErrTooLarge, http.StatusBadRequest, "BadRequest", "the message is longer than " + strconv.Itoa(approval.MaxMessage) + " bytes: shorten it"},
-	{approval.ErrBadEvidence, http.StatusBadRequest, "BadRequest", approval.ErrBadEvidence.Error()},
-	{approval.ErrBadDecision, http.StatusBadRequest, "BadRequest", "this is not the call that you were shown, or the decision names nobody: look again"},
-	{ErrOverloaded, http.StatusServiceUnavailable, "Overloaded", ErrOverloaded.Error()},
-}
-
-// undecided says why nothing was decided.
+// undecided says why nothing was decided, in words for whoever sent it: the error itself is worded for a log.
 func (a *API) undecided(w http.ResponseWriter, r *http.Request, name string, err error) {
-	for _, f := range refusals {
-		if errors.Is(err, f.err) {
-			Refuse(w, f.status, f.code, f.text)
-			return
-		}
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case is(errOutcome):
+		Refuse(w, http.StatusBadRequest, "InvalidField", errOutcome.Error())
+	case is(errEvidence):
+		Refuse(w, http.StatusBadRequest, "InvalidField", errEvidence.Error())
+	case is(approval.ErrNotFound):
+		Refuse(w, http.StatusNotFound, "NotFound", "there is no such approval")
+	case is(approval.ErrExpired):
+		Refuse(w, http.StatusConflict, "Decided", "its time is over, so nobody can decide it any more")
+	case is(approval.ErrDecided):
+		Refuse(w, http.StatusConflict, "Decided", "somebody has decided it before, and a decision is made once")
+	case is(approval.ErrUsed):
+		Refuse(w, http.StatusConflict, "Decided", "it was approved and used before")
+	case is(approval.ErrSelfApproval):
+		Refuse(w, http.StatusForbidden, "NotYours", approval.ErrSelfApproval.Error())
+	case is(approval.ErrChannel):
+		Refuse(w, http.StatusForbidden, "NotYours", approval.ErrChannel.Error())
+	case is(approval.ErrTooLarge):
+		Refuse(w, http.StatusBadRequest, "BadRequest", "the message is longer than "+strconv.Itoa(approval.MaxMessage)+" bytes: shorten it")
+	case is(approval.ErrBadEvidence):
+		Refuse(w, http.StatusBadRequest, "BadRequest", approval.ErrBadEvidence.Error())
+	case is(approval.ErrBadDecision):
+		Refuse(w, http.StatusBadRequest, "BadRequest", "this is not the call that you were shown, or the decision names nobody: look again")
+	case is(ErrOverloaded):
+		Refuse(w, http.StatusServiceUnavailable, "Overloaded", ErrOverloaded.Error())
+	default:
+		a.options.Log.ErrorContext(r.Context(), "approval could not be decided", "approval", name, "error", err)
+		Refuse(w, http.StatusInternalServerError, "Internal", "the decision could not be kept: nothing has happened")
 	}
-	a.options.Log.ErrorContext(r.Context(), "approval could not be decided", "approval", name, "error", err)
-	Refuse(w, http.StatusInternalServerError, "Internal", "the decision could not be kept: nothing has happened")
 }

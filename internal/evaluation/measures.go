@@ -76,6 +76,7 @@ func failuresOf(list []observed) Failures {
 		}
 	}
 	out.Timeouts = out.Decider[string(inference.Timeout)] + out.Gate[string(TimedOut)]
+	out.Cut = out.Decider[string(inference.CutReply)]
 	out.Malformed = out.Decider[string(inference.BadReply)] + out.Gate[string(Malformed)]
 	return out
 }

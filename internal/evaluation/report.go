@@ -132,6 +132,8 @@ type Failures struct {
 	Timeouts int `json:"timeouts"`
 	// Malformed answers of deciders and of the gate.
 	Malformed int `json:"malformed"`
+	// Cut answers of deciders, which ended before they were whole.
+	Cut int `json:"cut"`
 	// Decider has the errors of deciders by reason.
 	Decider map[string]int `json:"decider,omitempty"`
 	// Gate has calls without a decision by kind, and by code for those that the gate refused.

@@ -159,7 +159,7 @@ func (c *ConfigurationReport) textRest(b *strings.Builder) {
 			row("decider", ms(l.Decider.P50), ms(l.Decider.P95), ms(l.Decider.P99), ms(l.Decider.Worst), "-", strconv.Itoa(l.Decider.Count))
 		}
 	})
-	fmt.Fprintf(b, "timeouts: %d   malformed: %d%s%s\n", c.Failures.Timeouts, c.Failures.Malformed, tally("   decider: ", c.Failures.Decider), tally("   gate: ", c.Failures.Gate))
+	fmt.Fprintf(b, "timeouts: %d   malformed: %d   cut: %d%s%s\n", c.Failures.Timeouts, c.Failures.Malformed, c.Failures.Cut, tally("   decider: ", c.Failures.Decider), tally("   gate: ", c.Failures.Gate))
 	if t := c.Tokens; t != nil {
 		fmt.Fprintf(b, "requests to deciders: %d   ", t.Requests)
 		if t.Input+t.Output > 0 {

@@ -10,6 +10,7 @@ import (
 	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/capture"
 	"gatewright.dev/gatewright/internal/policy"
+	"gatewright.dev/gatewright/internal/strictjson"
 )
 
 // Capturer keeps calls, so that their decisions can be judged again.
@@ -77,6 +78,22 @@ func askedRecord(a *policy.Ask, r *decision, out *policy.Answered) audit.Asked {
 
 // ErrOtherState says that a kept call is not the one that its record speaks of.
 var ErrOtherState = errors.New("what was kept is not the call that the record speaks of")
+
+// KeptState reads a kept call, and refuses what is not the call that a record with this digest speaks of.
+func KeptState(data []byte, digest string) (*capture.State, error) {
+	s := &capture.State{}
+	if err := strictjson.Decode(data, strictjson.Limits{}, s); err != nil {
+		return nil, fmt.Errorf("%w: %w", capture.ErrCorrupt, err)
+	}
+	arguments, err := strictjson.Digest(s.Request.Arguments)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", capture.ErrCorrupt, err)
+	}
+	if stateDigest(s.Caller, &s.Request, arguments) != digest {
+		return nil, ErrOtherState
+	}
+	return s, nil
+}
 
 // Replay judges a kept call anew, as a dry run at the time of the gate's clock. It wants the call to have the digest that
 // its record has; uid is that of the record.

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,6 +76,16 @@ func TestCallsAreKeptAsThePolicySays(t *testing.T) {
 			want.Request.UID, want.Request.DryRun = "", false
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("kept (-want +got):\n%s", diff)
+			}
+			kept, err := KeptState(k.kept[record.StateDigest], record.StateDigest)
+			if err != nil || kept.Caller != "shop/agent" || kept.Request.Context.UserRequest != call.Context.UserRequest {
+				t.Errorf("read back: %+v, %v", kept, err)
+			}
+			if _, err := KeptState(bytes.Replace(k.kept[record.StateDigest], []byte("shop/agent"), []byte("shop/other"), 1), record.StateDigest); !errors.Is(err, ErrOtherState) {
+				t.Errorf("another caller: %v, want ErrOtherState", err)
+			}
+			if _, err := KeptState([]byte("{"), record.StateDigest); !errors.Is(err, capture.ErrCorrupt) {
+				t.Errorf("half a call: %v, want ErrCorrupt", err)
 			}
 			caller := policy.Caller{Namespace: "shop", ServiceAccount: "agent"}
 			if _, r, err := f.gate.Replay(t.Context(), got, record.UID, record.StateDigest, caller); err != nil || r.Outcome != review.Allow {

@@ -208,7 +208,7 @@ func unavailable(r inference.Reason) policy.Reason {
 		return policy.ReasonDeciderCanceled
 	case inference.Unreachable:
 		return policy.ReasonDeciderUnreachable
-	case inference.BadReply:
+	case inference.BadReply, inference.CutReply:
 		return policy.ReasonDeciderBadReply
 	case inference.Refused:
 		return policy.ReasonDeciderRefused

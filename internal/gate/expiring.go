@@ -127,14 +127,14 @@ func (s *owners) add(caller *share, n int) {
 
 func (s *owners) count(of *share, n int) {
 	of.count += n
-	switch {
-	case of.count == n: // it had nothing
+	switch of.count {
+	case n: // it had nothing
 		if s.byName == nil {
 			s.byName = map[string]*share{}
 		}
 		s.byName[of.name] = of
 		heap.Push(&s.heap, of)
-	case of.count == 0:
+	case 0:
 		delete(s.byName, of.name)
 		heap.Remove(&s.heap, of.place)
 	default:

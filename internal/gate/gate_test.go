@@ -274,6 +274,7 @@ func TestDecisions(t *testing.T) {
 		"a time-out of the decider waits for a person":   {"item.update", failing(inference.Timeout), review.Confirm, policy.ReasonDeciderTimeout, "decider"},
 		"a decider that is gone waits for a person":      {"item.update", failing(inference.Unreachable), review.Confirm, policy.ReasonDeciderUnreachable, "decider"},
 		"a reply that is wrong waits for a person":       {"item.update", failing(inference.BadReply), review.Confirm, policy.ReasonDeciderBadReply, "decider"},
+		"a reply that was cut waits for a person":        {"item.update", failing(inference.CutReply), review.Confirm, policy.ReasonDeciderBadReply, "decider"},
 		"a refusal waits for a person":                   {"item.update", failing(inference.Refused), review.Confirm, policy.ReasonDeciderRefused, "decider"},
 		"an overloaded decider waits for a person":       {"item.update", failing(inference.Overloaded), review.Confirm, policy.ReasonDeciderOverloaded, "decider"},
 		"a full queue waits for a person":                {"item.update", failing(inference.QueueFull), review.Confirm, policy.ReasonDeciderOverloaded, "decider"},

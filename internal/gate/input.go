@@ -203,8 +203,12 @@ func digestText(sum *[sha256.Size]byte) string {
 // stateDigest identifies everything that a decision about this call rests on, apart from policies and the model: the
 // whole call with its context, but not its uid.
 func (in *input) stateDigest() string {
-	c := &in.review.Context
-	texts := []string{in.caller.String(), in.request.Tool, in.request.Server, in.argumentsDigest, c.UserRequest, c.Session, c.OnBehalfOf, c.Language, c.Attestation}
+	return stateDigest(in.caller.String(), in.review, in.argumentsDigest)
+}
+
+func stateDigest(caller string, r *review.Request, argumentsDigest string) string {
+	c := &r.Context
+	texts := []string{caller, r.Tool.Name, r.Tool.Server, argumentsDigest, c.UserRequest, c.Session, c.OnBehalfOf, c.Language, c.Attestation}
 	for _, m := range c.Messages {
 		texts = append(texts, string(m.Role), m.Name, m.Content)
 	}

@@ -16,6 +16,7 @@ const (
 	Canceled             Reason = "Canceled"             // the caller went away
 	Unreachable          Reason = "Unreachable"          // no connection, a broken one, or a server error
 	BadReply             Reason = "BadReply"             // a reply that is not exactly the answers asked for
+	CutReply             Reason = "CutReply"             // an answer that ended before it was whole
 	Refused              Reason = "Refused"              // a 4xx
 	Overloaded           Reason = "Overloaded"           // 429, 503 or 529
 	TooLong              Reason = "TooLong"              // the decider cannot read all of it
@@ -30,7 +31,7 @@ const (
 
 // Reasons lists all reasons, for metrics and tables that must be complete.
 func Reasons() []Reason {
-	return []Reason{Timeout, Canceled, Unreachable, BadReply, Refused, Overloaded, TooLong, BreakerOpen, QueueFull,
+	return []Reason{Timeout, Canceled, Unreachable, BadReply, CutReply, Refused, Overloaded, TooLong, BreakerOpen, QueueFull,
 		QuestionNotSupported, ModelMismatch, LowCoverage, LanguageNotSupported, StateUnreadable}
 }
 

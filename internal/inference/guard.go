@@ -228,7 +228,7 @@ func (g *Guard) ask(ctx context.Context, r Request, seen *Observation) (Result, 
 // asked: if they opened the breaker, one tenant could shut out all others.
 func (g *Guard) health(err error, took time.Duration) error {
 	switch ReasonOf(err) {
-	case "", BadReply, Refused, LowCoverage, ModelMismatch:
+	case "", BadReply, CutReply, Refused, LowCoverage, ModelMismatch:
 		return nil
 	case Unreachable, Overloaded:
 		return err

@@ -130,7 +130,7 @@ func (r ollamaReply) check(model string, promptBytes, window int) error {
 	}
 	switch {
 	case !r.Done:
-		return fail(BadReply, "the reply is not finished")
+		return fail(CutReply, "the reply is not finished")
 	case r.PromptTokens <= 0:
 		return fail(BadReply, "the reply does not say how much was read")
 	case r.PromptTokens+2 > window || r.PromptTokens*maxBytesPerToken < promptBytes:

@@ -66,7 +66,7 @@ func TestOllamaRefuses(t *testing.T) {
 		"labels with little probability":     {ollamaListed(600, "A", 0.2, "B", 0.2, "Yes", 0.5), LowCoverage},
 		"a label twice":                      {ollamaListed(600, "A", 0.5, "A", 0.3, "B", 0.1), BadReply},
 		"another model":                      {strings.Replace(ok, `"tiny"`, `"large"`, 1), ModelMismatch},
-		"not finished":                       {strings.Replace(ok, `"done":true`, `"done":false`, 1), BadReply},
+		"not finished":                       {strings.Replace(ok, `"done":true`, `"done":false`, 1), CutReply},
 		"no word on how much was read":       {strings.Replace(ok, `"prompt_eval_count":600,`, ``, 1), BadReply},
 		"far fewer tokens than text":         {ollamaListed(60, "A", 0.9, "B", 0.1), TooLong},
 		"a window filled to the brim":        {ollamaListed(16383, "A", 0.9, "B", 0.1), TooLong},
@@ -190,13 +190,13 @@ func TestVerdictRepliesThatWereCutOrAreNotOurs(t *testing.T) {
 		kind, from, to string
 		want           Reason
 	}{
-		"cut by length":                     {"verdict chat", `"done_reason":"stop"`, `"done_reason":"length"`, BadReply},
-		"not done":                          {"verdict chat", `"done":true`, `"done":false`, BadReply},
+		"cut by length":                     {"verdict chat", `"done_reason":"stop"`, `"done_reason":"length"`, CutReply},
+		"not done":                          {"verdict chat", `"done":true`, `"done":false`, CutReply},
 		"another model":                     {"verdict chat", `"tiny"`, `"large"`, ModelMismatch},
 		"another role":                      {"verdict chat", `"assistant"`, `"user"`, BadReply},
 		"too few tokens read":               {"verdict chat", `"prompt_eval_count":500`, `"prompt_eval_count":50`, TooLong},
 		"no room left to answer":            {"verdict chat", `"prompt_eval_count":500`, `"prompt_eval_count":16300`, TooLong},
-		"cut by length, openai":             {"openai chat", `"finish_reason":"stop"`, `"finish_reason":"length"`, BadReply},
+		"cut by length, openai":             {"openai chat", `"finish_reason":"stop"`, `"finish_reason":"length"`, CutReply},
 		"another model, openai":             {"openai chat", `"tiny"`, `"large"`, ModelMismatch},
 		"a refusal, openai":                 {"openai chat", `"refusal":null`, `"refusal":"no"`, BadReply},
 		"a tool call, openai":               {"openai chat", `"refusal":null`, `"tool_calls":[{"id":"x"}]`, BadReply},

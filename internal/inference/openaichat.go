@@ -100,8 +100,11 @@ func (r chatReply) verdict(q questions.Question, model string) (questions.Answer
 		return questions.Answer{}, fail(BadReply, "the reply has not exactly one choice")
 	}
 	c := r.Choices[0]
+	if c.FinishReason == "length" {
+		return questions.Answer{}, fail(CutReply, "the verdict was cut")
+	}
 	if c.FinishReason != "stop" || c.Message.Role != "assistant" || !isAbsent(c.Message.Refusal, `""`) || !isAbsent(c.Message.ToolCalls, `[]`) {
-		return questions.Answer{}, fail(BadReply, "the verdict was cut, refused, or is something else")
+		return questions.Answer{}, fail(BadReply, "the verdict was refused, or is something else")
 	}
 	return parseVerdict(c.Message.Content, q)
 }

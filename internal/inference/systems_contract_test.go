@@ -232,7 +232,7 @@ var refusals = map[string]Reason{
 	"ollama-native/not-pulled": Refused, "ollama-native/does-not-fit": TooLong, "ollama-native/too-large": TooLong,
 	"ollama-labels/a-label-is-not-listed": LowCoverage, "ollama-labels/hardly-a-label": LowCoverage, "ollama-labels/before-logprobs": BadReply,
 	"ollama-labels/cut-without-a-word": TooLong, "ollama-labels/top-logprobs-refused": Refused, "ollama-labels/not-pulled": Refused,
-	"ollama-verdict/prose-before-the-JSON": BadReply, "ollama-verdict/another-word": BadReply, "ollama-verdict/cut-in-the-middle": BadReply,
+	"ollama-verdict/prose-before-the-JSON": BadReply, "ollama-verdict/another-word": BadReply, "ollama-verdict/cut-in-the-middle": CutReply,
 	"ollama-verdict/unloaded": Unreachable,
 	"chat-verdict/a-refusal":  BadReply, "chat-verdict/a-tool-call-instead": BadReply, "chat-verdict/filtered": BadReply,
 	"chat-verdict/context-length": TooLong, "chat-verdict/quota": Overloaded,

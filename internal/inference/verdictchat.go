@@ -87,8 +87,11 @@ func (v *VerdictChat) ask(ctx context.Context, state []byte, group []questions.Q
 	if err := reply.check(v.options.expected(), len(state)+len(verdictPrompt(q)), v.options.ContextTokens-v.options.Predict); err != nil {
 		return Result{}, err
 	}
-	if reply.DoneReason != "stop" || reply.Message.Role != "assistant" {
-		return Result{}, fail(BadReply, "the verdict was cut, or nobody's")
+	switch {
+	case reply.DoneReason == "length":
+		return Result{}, fail(CutReply, "the verdict was cut")
+	case reply.DoneReason != "stop" || reply.Message.Role != "assistant":
+		return Result{}, fail(BadReply, "the verdict is nobody's")
 	}
 	a, err := parseVerdict(reply.Message.Content, q)
 	if err != nil {

@@ -74,6 +74,9 @@ func newEnv(extra ...cel.EnvOption) (*cel.Env, error) {
 // program compiles an expression of the wanted type. Errors are recorded, and give no program.
 func (c *compiler) program(text string, env environment, want *cel.Type, path *field.Path) *expression {
 	c.out.usesSQL = c.out.usesSQL || callsSQL.MatchString(text)
+	if !c.takesExpression(text, path) {
+		return nil
+	}
 	e, err := env.build()
 	if err != nil {
 		c.errs = append(c.errs, field.InternalError(path, err))
@@ -91,6 +94,14 @@ func (c *compiler) program(text string, env environment, want *cel.Type, path *f
 	cost, err := e.EstimateCost(ast, sizes{})
 	if err != nil || cost.Max > estimateLimit {
 		c.fail(path, text, "may cost more than a rule is given: avoid nested loops over arguments")
+		return nil
+	}
+	patterns, err := patternsOf(ast.NativeRep().Expr())
+	if err != nil {
+		c.fail(path, text, err.Error())
+		return nil
+	}
+	if !c.takes(path, &c.used.patterns, patterns, maxPatterns, "steps of regular expressions") {
 		return nil
 	}
 	program, err := e.Program(ast,

@@ -61,6 +61,7 @@ type compiler struct {
 	out       *Compiled
 	questions map[string]questions.Question
 	classes   map[v1alpha1.ClassName]*class
+	used      usage
 	errs      field.ErrorList
 }
 

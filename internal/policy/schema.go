@@ -25,7 +25,7 @@ func (noLoader) Load(string) (any, error) {
 }
 
 func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
-	if t.rule.ArgumentsSchema == nil {
+	if t.rule.ArgumentsSchema == nil || !c.takes(path, &c.used.schemaBytes, len(t.rule.ArgumentsSchema.Raw), maxSchemaBytes, "bytes of schemas") {
 		return
 	}
 	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.rule.ArgumentsSchema.Raw))
@@ -33,7 +33,11 @@ func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
 		c.fail(path, "", "is no JSON: "+err.Error())
 		return
 	}
+	if !c.takesPatterns(tree, path) {
+		return
+	}
 	compiler := jsonschema.NewCompiler()
+	compiler.UseRegexpEngine(boundedRegexp)
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
 	compiler.AssertFormat()

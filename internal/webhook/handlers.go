@@ -47,8 +47,10 @@ func (i injector) Handle(_ context.Context, req admission.Request) admission.Res
 
 // Register puts all answers on a server. reader lists policies, from a cache; namespace is Gatewright's own.
 func Register(s ctrlwebhook.Server, scheme *runtime.Scheme, reader client.Reader, namespace string) {
-	s.Register(ToolPolicyPath, admission.WithValidator(scheme, toolPolicies()))
-	s.Register(ClusterToolPolicyPath, admission.WithValidator(scheme, clusterToolPolicies()))
+	policies, floors, shared := toolPolicies(), clusterToolPolicies(), make(slots, atOnce)
+	policies.slots, floors.slots = shared, shared
+	s.Register(ToolPolicyPath, admission.WithValidator(scheme, policies))
+	s.Register(ClusterToolPolicyPath, admission.WithValidator(scheme, floors))
 	s.Register(DeciderModelPath, admission.WithValidator(scheme, deciderModels()))
 	s.Register(ProtectPath, &admission.Webhook{Handler: &protector{reader: reader, exempt: ownAccounts(namespace)}})
 	s.Register(InjectPath, &admission.Webhook{Handler: injector{namespace: namespace}})

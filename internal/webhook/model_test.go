@@ -102,6 +102,8 @@ func TestValidateDeciderModel(t *testing.T) {
 		"the unspecified address":                     {from("https://0.0.0.0/a"), []string{"spec.artifact.url"}},
 		"a private address is somebody's own network": {from("https://10.1.2.3/a"), nil},
 		"a link-local server of others":               {external(func(s *v1alpha1.DeciderModelSpec) { s.External.URL = "https://169.254.1.1" }), []string{"spec.external.url"}},
+		"a server of others by a query":               {external(func(s *v1alpha1.DeciderModelSpec) { s.External.URL = "https://example.com/?key=k" }), []string{"spec.external.url"}},
+		"a file by a query, such as a signed URL":     {from("https://example.com/a?signature=s"), nil},
 		"a file in an image": {llama(func(s *v1alpha1.DeciderModelSpec) {
 			s.Artifact.URL = ""
 			s.Artifact.OCI = &v1alpha1.OCIArtifact{Path: "/models/a.gguf"}

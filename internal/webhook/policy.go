@@ -31,6 +31,28 @@ type validator[T object] struct {
 	judge func(T) (field.ErrorList, []string)
 	// compare says what an update loosens.
 	compare func(was, is T) []string
+	// slots bounds how many are judged at once, together with other kinds that have it. Nil: nothing does.
+	slots slots
+}
+
+// slots are taken while a policy is compiled: one at its bounds takes tens of megabytes, and an API server asks about many
+// at once.
+type slots chan struct{}
+
+// atOnce is how many policies are compiled at a time for the API server.
+const atOnce = 4
+
+// take waits for a slot as long as the API server waits for an answer.
+func (s slots) take(ctx context.Context) (give func(), err error) {
+	if s == nil {
+		return func() {}, nil
+	}
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, nil
+	case <-ctx.Done():
+		return nil, apierrors.NewTooManyRequests("many policies are being looked at: write it again", 1)
+	}
 }
 
 // toolPolicies judges every ToolPolicy that is written.
@@ -72,17 +94,27 @@ func deciderModels() validator[*v1alpha1.DeciderModel] {
 }
 
 // ValidateCreate implements admission.Validator.
-func (v validator[T]) ValidateCreate(_ context.Context, o T) (admission.Warnings, error) {
+func (v validator[T]) ValidateCreate(ctx context.Context, o T) (admission.Warnings, error) {
+	give, err := v.slots.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
 	errs, advice := v.judge(o)
 	return atMost(advice), v.invalid(o, errs)
 }
 
 // ValidateUpdate implements admission.Validator. What an object already had wrong does not refuse a change of something
 // else, and an object that goes away is let go.
-func (v validator[T]) ValidateUpdate(_ context.Context, was, is T) (admission.Warnings, error) {
+func (v validator[T]) ValidateUpdate(ctx context.Context, was, is T) (admission.Warnings, error) {
 	if is.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(v.spec(was), v.spec(is)) {
 		return nil, nil
 	}
+	give, err := v.slots.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
 	refused, advice := v.judge(is)
 	warnings := append(v.compare(was, is), advice...)
 	if len(refused) > 0 {

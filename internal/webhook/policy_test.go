@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -214,6 +215,42 @@ func BenchmarkLargePolicy(b *testing.B) {
 	for b.Loop() {
 		if errs, _ := toolPolicies().judge(p); len(errs) > 0 {
 			b.Fatal(errs)
+		}
+	}
+}
+
+// Who writes many policies at once waits, and is told so when the API server no longer does.
+func TestFewPoliciesAreCompiledAtATime(t *testing.T) {
+	v := toolPolicies()
+	v.slots = make(slots, 1)
+	p := testkit.ToolPolicy("p", testkit.WithTool("db.read", "ReadOnly"))
+	other := p.DeepCopy()
+	other.Spec.UnknownTools = v1alpha1.UnknownToolsConfirm
+	both := func(ctx context.Context) [2]error {
+		_, created := v.ValidateCreate(ctx, p)
+		_, updated := v.ValidateUpdate(ctx, p, other)
+		return [2]error{created, updated}
+	}
+	give, err := v.slots.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, err := range both(gone) {
+		if !apierrors.IsTooManyRequests(err) {
+			t.Errorf("%d: %v, want it to be told to try again", i, err)
+		}
+	}
+	if _, err := v.ValidateUpdate(gone, p, p.DeepCopy()); err != nil {
+		t.Errorf("a label waits for a slot: %v", err)
+	}
+	give()
+	for range 2 { // what is taken is given back
+		for i, err := range both(t.Context()) {
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
 		}
 	}
 }

@@ -1,0 +1,134 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// What one policy may hold. A gate keeps every policy compiled, beside those of all others: who may write one for a namespace
+// of their own must not be able to fill the memory of all gates, or to keep the changes of others waiting. At its bounds a
+// policy takes about 40 MiB and two seconds to compile; without them, one of half a megabyte takes a gigabyte.
+const (
+	maxExpressions     = 1024
+	maxExpressionBytes = 96 << 10
+	maxSchemaBytes     = 256 << 10
+	// maxPattern and maxPatterns bound regular expressions, one and all together, in steps of their machines: some 100 bytes
+	// each, and a call is held against each of them letter by letter.
+	maxPattern, maxPatterns = 4096, 64 << 10
+)
+
+// usage is what a policy holds as far as it has been compiled.
+type usage struct{ expressions, expressionBytes, schemaBytes, patterns int }
+
+// takes counts what is about to be compiled. Beyond the bound it is not, and the first that is beyond is an error.
+func (c *compiler) takes(path *field.Path, used *int, n, most int, what string) bool {
+	before := *used
+	if *used += n; *used <= most {
+		return true
+	}
+	if before <= most {
+		c.fail(path, "", fmt.Sprintf("is beyond the %d %s that one policy may hold: write another policy for other service accounts, or for other tools with unknownTools: Defer", most, what))
+	}
+	return false
+}
+
+func (c *compiler) takesExpression(text string, path *field.Path) bool {
+	return c.takes(path, &c.used.expressions, 1, maxExpressions, "expressions") &&
+		c.takes(path, &c.used.expressionBytes, len(text), maxExpressionBytes, "bytes of expressions")
+}
+
+var (
+	errPatternTooLarge   = fmt.Errorf("regular expression of more than %d steps: repeat less, or check the length apart", maxPattern)
+	errPatternNotLiteral = errors.New("matches wants a pattern that is written out in the expression")
+)
+
+// patternSize is about how many steps a regular expression has once its repetitions are written out. What is none has none.
+func patternSize(text string) int {
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	return stepsOf(re)
+}
+
+func stepsOf(re *syntax.Regexp) int {
+	sum := 1
+	if re.Op == syntax.OpLiteral {
+		sum = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		sum = min(sum+stepsOf(sub)+1, maxPatterns+1)
+	}
+	if re.Op == syntax.OpRepeat {
+		sum *= max(re.Min, re.Max, 1)
+	}
+	return min(sum, maxPatterns+1)
+}
+
+// boundedRegexp compiles the patterns of schemas, and the arguments that a schema wants to be patterns.
+func boundedRegexp(text string) (jsonschema.Regexp, error) {
+	if patternSize(text) > maxPattern {
+		return nil, errPatternTooLarge
+	}
+	return regexp.Compile(text)
+}
+
+// takesPatterns looks for patterns everywhere in a schema: a reference may lead to any place of it.
+func (c *compiler) takesPatterns(tree any, path *field.Path) bool {
+	return c.takes(path, &c.used.patterns, patternsIn(tree), maxPatterns, "steps of regular expressions")
+}
+
+func patternsIn(tree any) int {
+	sum := 0
+	switch v := tree.(type) {
+	case []any:
+		for _, e := range v {
+			sum = min(sum+patternsIn(e), maxPatterns+1)
+		}
+	case map[string]any:
+		if text, ok := v["pattern"].(string); ok {
+			sum += patternSize(text)
+		}
+		if of, ok := v["patternProperties"].(map[string]any); ok {
+			for text := range of {
+				sum += patternSize(text)
+			}
+		}
+		for _, e := range v {
+			sum = min(sum+patternsIn(e), maxPatterns+1)
+		}
+	}
+	return sum
+}
+
+// patternsOf adds up the patterns of an expression. One that is made while a call is judged could be anything.
+func patternsOf(e ast.Expr) (int, error) {
+	sum, err := 0, error(nil)
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != overloads.Matches {
+			return
+		}
+		args := e.AsCall().Args()
+		last := args[len(args)-1]
+		text, ok := "", false
+		if last.Kind() == ast.LiteralKind {
+			text, ok = last.AsLiteral().Value().(string)
+		}
+		size := patternSize(text)
+		switch {
+		case !ok:
+			err = errPatternNotLiteral
+		case size > maxPattern:
+			err = errPatternTooLarge
+		}
+		sum += size
+	}))
+	return sum, err
+}
