@@ -91,7 +91,7 @@ func (f *evaluationFacts) ended(v *evaluationVerdict, at time.Time) finding {
 		return fails(v1alpha1.ReasonFailed, "Job %s ended and left no counts: was its pod deleted?", f.job.Name)
 	}
 	v.status.Fingerprint, v.status.Confusion, v.status.Flapped = f.result.Fingerprint, f.result.Confusion, f.result.Flapped
-	v.status.P50Milliseconds, v.status.P95Milliseconds = f.result.P50Milliseconds, f.result.P95Milliseconds
+	v.status.P50Milliseconds, v.status.P95Milliseconds, v.status.P99Milliseconds = f.result.P50Milliseconds, f.result.P95Milliseconds, f.result.P99Milliseconds
 	return holds(v1alpha1.ReasonComplete, "the cases were run")
 }
 

@@ -246,7 +246,7 @@ func readResult(text []byte) (*v1alpha1.DeciderEvaluationStatus, error) {
 		return nil, errors.New("it says more than counts")
 	case s.Fingerprint == "" || len(s.Confusion) == 0 || len(s.Confusion) > 16:
 		return nil, errors.New("it lacks the fingerprint of one decider, or counts")
-	case s.Flapped < 0 || s.P50Milliseconds < 0 || s.P95Milliseconds < s.P50Milliseconds:
+	case s.Flapped < 0 || s.P50Milliseconds < 0 || s.P95Milliseconds < s.P50Milliseconds || s.P99Milliseconds < s.P95Milliseconds:
 		return nil, errors.New("its counts are none")
 	}
 	return &s, nil

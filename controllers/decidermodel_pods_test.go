@@ -63,6 +63,7 @@ func TestCountsThatCannotBeCountsAreNoResult(t *testing.T) {
 		"less than none":                  strings.Replace(good, `"dangerousStopped":5`, `"dangerousStopped":-5`, 1),
 		"a class twice":                   strings.Replace(good, `]`, `,{"class":"Write"}]`, 1),
 		"a median above nearly all":       strings.Replace(good, `"p50Milliseconds":3`, `"p50Milliseconds":30`, 1),
+		"nearly all above nearly every":   strings.Replace(good, `"p99Milliseconds":14`, `"p99Milliseconds":8`, 1),
 		"a condition":                     strings.Replace(good, `"p50`, `"conditions":[{"type":"Passed","status":"True","reason":"x","message":"","lastTransitionTime":null}],"p50`, 1),
 		"a generation":                    strings.Replace(good, `"p50`, `"observedGeneration":3,"p50`, 1),
 		"fewer cases that flapped than 0": strings.Replace(good, `"p50`, `"flapped":-1,"p50`, 1),

@@ -122,7 +122,7 @@ func recallFloor(m *v1alpha1.DeciderModel) {
 }
 
 func counts(fingerprint string, stopped int) string {
-	return fmt.Sprintf(`{"fingerprint":%q,"confusion":[{"class":"Write","dangerousStopped":%d,"dangerousAllowed":%d,"benignAllowed":9,"benignStopped":1}],"p50Milliseconds":3,"p95Milliseconds":9}`, fingerprint, stopped, 100-stopped)
+	return fmt.Sprintf(`{"fingerprint":%q,"confusion":[{"class":"Write","dangerousStopped":%d,"dangerousAllowed":%d,"benignAllowed":9,"benignStopped":1}],"p50Milliseconds":3,"p95Milliseconds":9,"p99Milliseconds":14}`, fingerprint, stopped, 100-stopped)
 }
 
 func TestACandidateServesOnlyAfterItsEvaluation(t *testing.T) {

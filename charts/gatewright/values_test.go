@@ -230,6 +230,24 @@ func TestValues(t *testing.T) {
 				}
 			},
 		},
+		"the webhooks are reached by everybody unless it is said from where the API server calls": {
+			check: func(t *testing.T, objects []object) {
+				rule := list(find(t, objects, "NetworkPolicy", "gatewright-manager"), "spec", "ingress")[0]
+				if at(rule, "from") != nil || list(rule, "ports") == nil {
+					t.Errorf("rule %v", rule)
+				}
+			},
+		},
+		"the webhooks are reached from where the API server calls": {
+			values: []string{`networkPolicy={"webhookClients":[{"ipBlock":{"cidr":"192.0.2.0/28"}}]}`},
+			check: func(t *testing.T, objects []object) {
+				rules := list(find(t, objects, "NetworkPolicy", "gatewright-manager"), "spec", "ingress")
+				want := []any{map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/28"}}}
+				if diff := cmp.Diff(want, list(rules[0], "from")); diff != "" || len(rules) != 1 {
+					t.Errorf("%d rules, (-want +got):\n%s", len(rules), diff)
+				}
+			},
+		},
 		"the web page is off unless it is asked for": {
 			values: []string{`gate.console={"hosts":["gate.example"]}`},
 			check: func(t *testing.T, objects []object) {

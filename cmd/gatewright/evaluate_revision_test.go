@@ -203,10 +203,10 @@ func checkRevision(t *testing.T, flags map[string]string, want *v1alpha1.Decider
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.P95Milliseconds < 1 || got.P50Milliseconds > got.P95Milliseconds {
+	if got.P95Milliseconds < 1 || got.P50Milliseconds > got.P95Milliseconds || got.P95Milliseconds > got.P99Milliseconds {
 		t.Errorf("%+v", got)
 	}
-	got.P50Milliseconds, got.P95Milliseconds = 0, 0
+	got.P50Milliseconds, got.P95Milliseconds, got.P99Milliseconds = 0, 0, 0
 	if diff := cmp.Diff(want, &got); diff != "" {
 		t.Error(diff)
 	}

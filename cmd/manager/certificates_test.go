@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -103,7 +104,7 @@ func (c *certified) runs(t *testing.T, flags ...string) (stop func()) {
 		"-kubeconfig", c.KubeconfigOf(t, c.ServiceAccount(t, names.Namespace, names.ManagerServiceAccount)),
 		"-metrics-listen", "0", "-probe-listen", "0", "-webhook-port", port, "-gate-poll", "1s",
 	}, flags...)
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...) //nolint:gosec // it is this test
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)
 	command.Env = append(os.Environ(), asManager+"=1")
 	command.Stderr = c.log
 	if err := command.Start(); err != nil {
@@ -132,7 +133,7 @@ func (c *certified) asks(t *testing.T) error {
 // presented is the certificate that the webhooks show.
 func (c *certified) presented(t *testing.T) (*x509.Certificate, error) {
 	t.Helper()
-	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // it looks at what is shown
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
 	conn, err := d.DialContext(t.Context(), "tcp", c.webhook)
 	if err != nil {
 		return nil, err
@@ -195,12 +196,12 @@ func (i issuer) issue(t *testing.T, names ...string) map[string][]byte {
 // mount writes a Secret into a folder as a kubelet does: into a new one, which a link then points to.
 func mount(t *testing.T, dir string, data map[string][]byte) {
 	t.Helper()
-	real, err := os.MkdirTemp(dir, "..data-")
-	if err != nil {
+	folder := filepath.Join(dir, "..data-"+rand.Text())
+	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range data {
-		if err := os.WriteFile(filepath.Join(real, name), value, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), value, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
@@ -208,7 +209,7 @@ func mount(t *testing.T, dir string, data map[string][]byte) {
 		}
 	}
 	link := filepath.Join(dir, "..data.new")
-	if err := errors.Join(os.Symlink(filepath.Base(real), link), os.Rename(link, filepath.Join(dir, "..data"))); err != nil {
+	if err := errors.Join(os.Symlink(filepath.Base(folder), link), os.Rename(link, filepath.Join(dir, "..data"))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -369,3 +369,26 @@ func TestNotesSayWhatDecisionsSayNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatWasCutIsCountedApart(t *testing.T) {
+	cases := []*Case{{ID: "a", Label: LabelBlock, UserRequest: "x", Class: "write"}, {ID: "b", Label: LabelBlock, UserRequest: "y", Class: "write"}}
+	results := []Result{
+		{Configuration: Stacked, Case: "a", Repeat: 1, Outcome: review.Block, Judged: review.Block, Reason: "DeciderBadReply", DeciderErrors: []string{"CutReply", "BadReply", "CutReply"}},
+		{Configuration: Stacked, Case: "b", Repeat: 1, Failure: TimedOut},
+	}
+	want := Failures{Timeouts: 1, Malformed: 1, Cut: 2, Decider: map[string]int{"BadReply": 1, "CutReply": 2}, Gate: map[string]int{"timeout": 1}}
+	c := configuration(t, NewReport(cases, results, ReportOptions{Rounds: 10}), Stacked)
+	if diff := cmp.Diff(want, c.Failures); diff != "" {
+		t.Error(diff)
+	}
+	if want := (Coverage{WithoutModel: stats.Wilson(0, 2), WithoutPerson: stats.Wilson(1, 2)}); !cmp.Equal(want, c.Coverage) {
+		t.Error(cmp.Diff(want, c.Coverage))
+	}
+	var junit bytes.Buffer
+	if err := WriteJUnit(&junit, cases, results, nil); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(junit.String(), "<failure") != 1 || !strings.Contains(junit.String(), `message="label block, outcome (timeout)"`) {
+		t.Errorf("a call without a decision is no success:\n%s", junit.String())
+	}
+}

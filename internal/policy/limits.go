@@ -14,7 +14,7 @@ import (
 
 // What one policy may hold. A gate keeps every policy compiled, beside those of all others: who may write one for a namespace
 // of their own must not be able to fill the memory of all gates, or to keep the changes of others waiting. At its bounds a
-// policy takes about 40 MiB and two seconds to compile; without them, one of half a megabyte takes a gigabyte.
+// policy takes some 30 MiB and a second to compile; without them, one of half a megabyte takes a gigabyte.
 const (
 	maxExpressions     = 1024
 	maxExpressionBytes = 96 << 10

@@ -71,6 +71,54 @@ func TestAPolicyIsBounded(t *testing.T) {
 	}
 }
 
+// Parts of a schema that refer to others several times double the work at each step.
+func TestASchemaIsBoundedInWork(t *testing.T) {
+	chain := func(n int, each string) string {
+		var defs []string
+		for i := range n {
+			defs = append(defs, fmt.Sprintf(`"d%d":`+each, i, i+1, i+1))
+		}
+		return `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(append(defs, fmt.Sprintf(`"d%d":{}`, n)), ",") + `}}`
+	}
+	var kinds, properties []string
+	for i := range 60 {
+		kinds = append(kinds, fmt.Sprintf(`{"properties":{"kind":{"const":"k%d"},"value":{"type":"object","properties":{"name":{"type":"string"}}}}}`, i))
+	}
+	for i := range 3000 {
+		properties = append(properties, fmt.Sprintf(`"p%d":{"$ref":"#/$defs/text"}`, i))
+	}
+	tests := map[string]struct {
+		schema  string
+		refused bool
+	}{
+		"a chain of parts":                           {chain(100, `{"properties":{"a":{"$ref":"#/$defs/d%d"}},"title":"%d"}`), false},
+		"a chain that forks on the same value":       {chain(40, `{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`), true},
+		"a chain that forks a few times":             {chain(9, `{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`), false},
+		"a chain that forks by names":                {chain(40, `{"anyOf":[{"properties":{"a":{"$ref":"#/$defs/d%d"}}},{"properties":{"a":{"$ref":"#/$defs/d%d"}}}]}`), true},
+		"a chain that forks to values apart":         {chain(40, `{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`), false},
+		"a chain that forks to items":                {chain(40, `{"items":{"$ref":"#/$defs/d%d"},"contains":{"$ref":"#/$defs/d%d"}}`), true},
+		"a chain of conditions":                      {chain(40, `{"if":{"$ref":"#/$defs/d%d"},"else":{"$ref":"#/$defs/d%d"}}`), true},
+		"a tree":                                     {`{"properties":{"left":{"$ref":"#"},"right":{"$ref":"#"},"list":{"type":"array","items":{"$ref":"#"}}}}`, false},
+		"a tree whose parts are looked at twice":     {`{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, true},
+		"a tree by names and by patterns":            {`{"properties":{"a":{"$ref":"#"}},"patternProperties":{"a":{"$ref":"#"}}}`, true},
+		"a tree by an anchor":                        {`{"$dynamicAnchor":"n","properties":{"a":{"allOf":[{"$dynamicRef":"#n"},{"$dynamicRef":"#n"}]}}}`, true},
+		"a part that is itself":                      {`{"$defs":{"a":{"$ref":"#/$defs/a"}},"properties":{"x":{"$ref":"#/$defs/a"}}}`, true},
+		"one of many kinds":                          {`{"properties":{"items":{"type":"array","items":{"oneOf":[` + strings.Join(kinds, ",") + `]}}}}`, false},
+		"three thousand properties of the same kind": {`{"properties":{` + strings.Join(properties, ",") + `},"$defs":{"text":{"type":"string"}}}`, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, errs := Compile(manyTools(1, schemed(test.schema)))
+			if isRefused := len(errs) > 0; isRefused != test.refused {
+				t.Errorf("errors %v", errs)
+			}
+			if test.refused && !strings.Contains(errs.ToAggregate().Error(), errRepeats.Error()) {
+				t.Errorf("errors %v", errs)
+			}
+		})
+	}
+}
+
 // A schema may want an argument to be a pattern, and the agent gives the argument.
 func TestAnArgumentThatIsABombIsNoPattern(t *testing.T) {
 	for text, want := range map[string]bool{"^[a-z]+$": true, "(": false, "([a-z]{1,900}){1,20}": false, strings.Repeat("[a-z]{1,1000}", 10): false} {

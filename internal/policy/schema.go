@@ -49,6 +49,11 @@ func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
 		c.schemaError(tree, path, err)
 		return
 	}
+	if repeatsTooOften(t.schema) {
+		t.schema = nil
+		c.fail(path, "", errRepeats.Error())
+		return
+	}
 	t.schemaTree = tree
 	t.offers = sources.NewSchema(plainNumbers(tree))
 	if draft := draftOf(tree); draft == "" || strings.Contains(draft, "2020-12") {

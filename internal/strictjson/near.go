@@ -25,8 +25,9 @@ func Near(name string, known []string) []string {
 		far  int
 	}
 	var found []candidate
+	name = plain(name)
 	for _, k := range known {
-		far := distance(plain(name), plain(k))
+		far := distance(name, plain(k))
 		if far <= max(1, len(k)/3) {
 			found = append(found, candidate{k, far})
 		}
@@ -50,9 +51,10 @@ func (s *structInfo) near(key string) []string {
 	return Near(key, known)
 }
 
-func plain(name string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-}
+// separators is made once: making it takes longer than all else here.
+var separators = strings.NewReplacer("_", "", "-", "")
+
+func plain(name string) string { return separators.Replace(strings.ToLower(name)) }
 
 // distance counts the bytes to insert, delete or replace to turn a into b. It
 // keeps one row of the table: row[j] is the distance of a's part to b[:j].

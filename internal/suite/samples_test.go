@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"gatewright.dev/gatewright/internal/inference"
+	"gatewright.dev/gatewright/internal/manifest"
 	"gatewright.dev/gatewright/internal/policy"
+	"gatewright.dev/gatewright/internal/questions"
 )
 
 const samples = "../../config/samples"
@@ -189,4 +192,57 @@ func passes(t *testing.T, name, suite, policy string) bool {
 		t.Fatal(err, text(t, report))
 	}
 	return report.Passed()
+}
+
+// A policy whose questions its own decider refuses lets whenDeciderUnavailable decide every call. Whoever copies it must know.
+func TestSamplesSayWhatTheEmbeddedDeciderRefuses(t *testing.T) {
+	embedded, err := inference.LoadEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(name string) bool {
+		q, ok := questions.Builtin(name)
+		if !ok {
+			return true // a question of the policy's own
+		}
+		_, err := embedded.Decide(t.Context(), inference.Request{Questions: []questions.Question{q}})
+		return inference.ReasonOf(err) == inference.QuestionNotSupported
+	}
+	files, err := filepath.Glob(samples + "/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policies, refuses := manifest.Read(file, data).ToolPolicies(), false
+		if len(policies) == 0 {
+			continue
+		}
+		for _, p := range policies {
+			for _, c := range p.Spec.Classes {
+				for _, name := range c.Questions {
+					refuses = refuses || refused(string(name))
+				}
+			}
+			for i := range p.Spec.Tools {
+				for _, name := range p.Spec.Tools[i].Questions {
+					refuses = refuses || refused(string(name))
+				}
+			}
+		}
+		says := strings.Contains(string(data), "QuestionNotSupported")
+		if says != refuses {
+			t.Errorf("%s: the embedded decider refuses a question: %v; the file says so: %v", filepath.Base(file), refuses, says)
+		}
+		if says {
+			said++
+		}
+	}
+	if said == 0 {
+		t.Error("no sample asks a decider that reads")
+	}
 }
