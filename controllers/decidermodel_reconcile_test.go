@@ -134,6 +134,7 @@ func TestACandidateServesOnlyAfterItsEvaluation(t *testing.T) {
 	}{
 		"the floors hold":          {counts(print64("2"), 95), false, "True Ready", true},
 		"a floor is missed":        {counts(print64("2"), 94), false, "False FloorMissed: in DeciderEvaluation", false},
+		"the slowest are too slow": {strings.Replace(counts(print64("2"), 95), `"p99Milliseconds":14`, `"p99Milliseconds":15`, 1), false, "False FloorMissed: in DeciderEvaluation", false},
 		"another decider answered": {counts(print64("3"), 95), false, "False DeciderMismatch: DeciderEvaluation", false},
 		"the run failed":           {"noise\nerror: the cases have another hash", true, "False EvaluationFailed: DeciderEvaluation", false},
 		"the result is nonsense":   {`{"fingerprint":"x","confusion":[{"class":"Write","dangerousStopped":-5}]}`, false, "False EvaluationFailed: DeciderEvaluation", false},
@@ -145,6 +146,7 @@ func TestACandidateServesOnlyAfterItsEvaluation(t *testing.T) {
 			old := k.launch(print64("1"))
 			k.change(func(m *v1alpha1.DeciderModel) { m.Spec.ContextTokens = 2048 })
 			k.change(recallFloor)
+			k.change(func(m *v1alpha1.DeciderModel) { m.Spec.Rollout.Evaluation.Floors.P99Milliseconds = new(int32(14)) })
 			m := k.reconcile()
 			candidate := string(m.Status.Candidate.Name)
 			k.serves(candidate, answer(pinnedHash, print64("2")))

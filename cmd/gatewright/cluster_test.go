@@ -62,8 +62,8 @@ func newInCluster(t *testing.T) inCluster {
 	return w
 }
 
-// waitForAdmission waits until decisions are taken: for up to a minute after a definition was applied, an API server does not
-// know its types well enough to fill in who decides, and refuses.
+// waitForAdmission waits until decisions are taken: for some seconds after a definition was applied, an API server does not know
+// its types well enough to fill in who decides, and refuses.
 func (w inCluster) waitForAdmission(t *testing.T) {
 	t.Helper()
 	w.raise(t, "probe", "f")

@@ -39,20 +39,28 @@ var (
 // environment holds one CEL environment. Building it takes milliseconds, so it is built once.
 type environment struct {
 	build func() (*cel.Env, error)
+	// bounds keeps texts short; see boundTexts.
+	bounds func() cel.ProgramOption
+}
+
+func newEnvironment(extra ...cel.EnvOption) environment {
+	build := sync.OnceValues(func() (*cel.Env, error) { return newEnv(extra...) })
+	return environment{build, sync.OnceValue(func() cel.ProgramOption {
+		e, _ := build() // nobody asks for its bounds where it could not be built
+		return boundTexts(e)
+	})}
 }
 
 var (
 	// argumentsEnv sees only what cannot be claimed in prose: used where an expression makes a call less strict.
-	argumentsEnv = environment{sync.OnceValues(func() (*cel.Env, error) { return newEnv() })}
+	argumentsEnv = newEnvironment()
 	// callEnv sees everything: used where an expression can only make a call stricter.
-	callEnv = environment{sync.OnceValues(func() (*cel.Env, error) {
-		return newEnv(
-			cel.Variable("facts", cel.MapType(cel.StringType, cel.DynType)),
-			cel.Variable("scopes", cel.ListType(cel.StringType)),
-			cel.Variable("sources", cel.MapType(cel.StringType, cel.StringType)),
-			cel.Variable("user", cel.StringType),
-		)
-	})}
+	callEnv = newEnvironment(
+		cel.Variable("facts", cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable("scopes", cel.ListType(cel.StringType)),
+		cel.Variable("sources", cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable("user", cel.StringType),
+	)
 )
 
 func newEnv(extra ...cel.EnvOption) (*cel.Env, error) {
@@ -106,6 +114,8 @@ func (c *compiler) program(text string, env environment, want *cel.Type, path *f
 	}
 	program, err := e.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
+		cel.CostTracking(textCosts{}),
+		env.bounds(),
 		cel.CostLimit(runLimit),
 		cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {

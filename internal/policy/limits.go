@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strconv"
+	"strings"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/overloads"
@@ -22,6 +25,8 @@ const (
 	// maxPattern and maxPatterns bound regular expressions, one and all together, in steps of their machines: some 100 bytes
 	// each, and a call is held against each of them letter by letter.
 	maxPattern, maxPatterns = 4096, 64 << 10
+	// longestNumber and largestExponent bound a number in a schema, which a validator writes out to the last digit.
+	longestNumber, largestExponent = 400, 400
 )
 
 // usage is what a policy holds as far as it has been compiled.
@@ -80,8 +85,37 @@ func boundedRegexp(text string) (jsonschema.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// takesPatterns looks for patterns everywhere in a schema: a reference may lead to any place of it.
-func (c *compiler) takesPatterns(tree any, path *field.Path) bool {
+// hugeNumber is the first number of a schema that takes long to reckon with; empty: there is none.
+func hugeNumber(tree any) string {
+	switch v := tree.(type) {
+	case json.Number:
+		_, text, hasExponent := strings.Cut(strings.ToLower(v.String()), "e")
+		exponent, err := strconv.Atoi(text)
+		if len(v) > longestNumber || hasExponent && (err != nil || max(exponent, -exponent) > largestExponent) {
+			return v.String()[:min(len(v), 40)]
+		}
+	case []any:
+		for _, e := range v {
+			if found := hugeNumber(e); found != "" {
+				return found
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if found := hugeNumber(e); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// takesSchema says whether a schema can be compiled at all. It looks everywhere: a reference may lead to any place.
+func (c *compiler) takesSchema(tree any, path *field.Path) bool {
+	if n := hugeNumber(tree); n != "" {
+		c.fail(path, n, fmt.Sprintf("is a number of more than %d digits", longestNumber))
+		return false
+	}
 	return c.takes(path, &c.used.patterns, patternsIn(tree), maxPatterns, "steps of regular expressions")
 }
 

@@ -33,7 +33,7 @@ func (c *compiler) compileArgumentsSchema(t *tool, path *field.Path) {
 		c.fail(path, "", "is no JSON: "+err.Error())
 		return
 	}
-	if !c.takesPatterns(tree, path) {
+	if !c.takesSchema(tree, path) {
 		return
 	}
 	compiler := jsonschema.NewCompiler()
