@@ -256,11 +256,12 @@ func (d *decision) raised(ctx context.Context, a *approval.Approval, err error) 
 
 // overBudget answers a call for which nobody is asked any more. Until when is no secret: the caller has caused all of them.
 func (d *decision) overBudget(until time.Time) {
-	message := "this caller has caused as many confirmations as its policies allow for now"
+	message, remedy := "this caller has caused as many confirmations as its policies allow for now", ": do not ask for more"
 	if !until.IsZero() {
 		message = "this caller has caused as many confirmations as its policies allow until " + until.UTC().Truncate(time.Second).Add(time.Second).Format(time.RFC3339)
+		remedy += " before"
 	}
-	d.block(ReasonConfirmationBudget, message+": do not ask for more before", true)
+	d.block(ReasonConfirmationBudget, message+remedy, true)
 	if d.terms.Approvals.Budget.Beyond == v1alpha1.BudgetClarify {
 		d.verdict.Outcome, d.verdict.Remedy = policy.Clarify, policy.RemedyAskUser
 		d.verdict.Message = message + ": ask the user what to do first"
