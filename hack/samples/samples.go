@@ -41,7 +41,7 @@ func Copy(folder, namespace string, cases []*evaluation.Case) error {
 	return os.WriteFile(filepath.Join(folder, "public-cases.yaml"), policy, 0o600)
 }
 
-// policyFor lists the tools of the cases, and lets the embedded decider's args_grounded decide.
+// policyFor lists the tools of the cases, and lets the embedded decider's matches_request decide.
 func policyFor(cases []*evaluation.Case, namespace string) ([]byte, error) {
 	decider := v1alpha1.DeciderReference{Name: "embedded", Fingerprint: v1alpha1.Fingerprint(inference.EmbeddedFingerprint())}
 	policies, err := evaluation.PolicyForCases(cases, evaluation.Matching(decider), namespace, "public-cases")

@@ -226,3 +226,18 @@ func TestWhatIsAboutToBeRaisedNamesNoTime(t *testing.T) {
 		t.Errorf("after it was raised: %v", err)
 	}
 }
+
+// While others of the caller's calls are being put before a person, nobody knows a time: the message names none.
+func TestAMessageWithoutATimeIsASentence(t *testing.T) {
+	f := newFixture(t)
+	caller := policy.Caller{Namespace: "shop", ServiceAccount: "agent"}
+	for range budgetOfTests {
+		if _, err := f.gate.budgets.take(caller, nil, f.clock.Now(), time.Minute, budgetOfTests); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := f.want(t, f.deletes(1), review.Block, ReasonConfirmationBudget)
+	if want := "as its policies allow for now: do not ask for more"; !strings.HasSuffix(got.Message, want) {
+		t.Errorf("%q, want it to end in %q", got.Message, want)
+	}
+}

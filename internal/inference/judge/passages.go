@@ -3,7 +3,8 @@ package judge
 import "slices"
 
 // A tool result is read passage by passage: sentences, lines and fields, at most longestPassage words each. All that is
-// kept of it can only grow worse when text is added, so that nobody who writes into a result can make the judge milder:
+// kept of it can only grow worse when text is added before or behind it or as a further result, and is never milder than if
+// nothing had been said. Text in the middle can part what is judged together, and no more than that:
 //
 //   - of pleas (passages that tell their reader to act in the way of the tool) the one that covers most of the call;
 //   - of the places of a value the worst: whether any stands in prose, in or beside a plea, or in a result that urges a machine,
