@@ -261,7 +261,7 @@ func TestValues(t *testing.T) {
 		"without the approver's role nothing of it is there": {
 			values: []string{`rbac={"approverRole":false}`},
 			check: func(t *testing.T, objects []object) {
-				for _, name := range []string{"gatewright-approver", "gatewright-auditor"} {
+				for _, name := range []string{"gatewright-approver", "gatewright-auditor", "gatewright-labeler"} {
 					if has(objects, "ClusterRole", name) {
 						t.Errorf("%s is there", name)
 					}

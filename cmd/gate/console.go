@@ -14,6 +14,7 @@ import (
 
 	"gatewright.dev/gatewright/internal/cluster"
 	"gatewright.dev/gatewright/internal/console"
+	"gatewright.dev/gatewright/internal/labeling"
 	"gatewright.dev/gatewright/internal/loopback"
 	"gatewright.dev/gatewright/internal/names"
 )
@@ -45,7 +46,13 @@ func (a *app) openConsole(ctx context.Context, routes *http.ServeMux) error {
 	})
 	o := console.Options{SignIn: people.SignIn, Replica: a.config.identity, Clock: a.clock, Log: a.log}
 	if a.records.Path != "" { // a log in a stream, or on standard output, cannot be read back here
-		o.Records = console.FileRecords{Path: a.records.Path, End: a.records.Head}
+		labeler, err := labeling.New(labeling.Options{
+			Log: a.records, Path: a.records.Path, Store: a.records.Store, Clock: a.clock, Logger: a.log, Registry: a.registry,
+		})
+		if err != nil {
+			return fmt.Errorf("-console: %w", err)
+		}
+		o.Records, o.Label = console.FileRecords{Path: a.records.Path, End: a.records.Head}, labeler.Give
 	}
 	page, err := console.New(o)
 	if err != nil {

@@ -32,6 +32,7 @@ func TestPeopleDecideOnTheWebPageWithTheirOwnRights(t *testing.T) {
 	t.Run("a person sees what RBAC lets them list", func(t *testing.T) { testSeen(t, d) })
 	t.Run("who lacks a right is told so by the API server", func(t *testing.T) { testRefused(t, d) })
 	t.Run("decisions are shown to who may get them", func(t *testing.T) { testDecisions(t, d) })
+	t.Run("decisions are labelled by who may label them", func(t *testing.T) { testLabels(t, d) })
 	t.Run("the decision is the person's", func(t *testing.T) { testDecided(t, d) })
 	t.Run("who is deleted is signed out", func(t *testing.T) { testDeleted(t, d, heidi) })
 	t.Run("no token is in the log of the gate", func(t *testing.T) {

@@ -102,31 +102,6 @@ func queryPart(ctx context.Context, path string, f Filter, each func(Entry) erro
 // errFound ends a search.
 var errFound = errors.New("found")
 
-// FindDecision finds the record of a decision in the log at path, of several with its id the last. It reads the files
-// newest first.
-func FindDecision(ctx context.Context, path, id string) (found Entry, ok bool, err error) {
-	parts, err := Parts(path)
-	if err != nil {
-		return Entry{}, false, err
-	}
-	needle := []byte(`"id":"` + id + `"`)
-	for _, part := range slices.Backward(parts) {
-		err := scan(ctx, part, func(line []byte) error {
-			if !bytes.Contains(line, needle) {
-				return nil
-			}
-			if e, err := Decode(line); err == nil && e.Kind == KindDecision && e.ID == id {
-				found, ok = e, true
-			}
-			return nil
-		})
-		if ok || err != nil {
-			return found, ok, err
-		}
-	}
-	return Entry{}, false, nil
-}
-
 // scan calls each with every whole line of a file.
 func scan(ctx context.Context, path string, each func(line []byte) error) error {
 	f, err := os.Open(filepath.Clean(path))

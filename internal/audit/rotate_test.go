@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -419,6 +420,35 @@ func TestFindDecision(t *testing.T) {
 		e, ok, err := FindDecision(t.Context(), path, id)
 		if err != nil || ok != (want && id != "") || ok && e.ID != id {
 			t.Errorf("FindDecision(%q) = %q, %v, %v", id, e.ID, ok, err)
+		}
+	}
+}
+
+func TestLabelsComeWithTheirDecision(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	f := mustOpen(t, path, small(Options{}))
+	defer closeLog(t, f)
+	label := func(decision string, n int) Record {
+		return Record{Kind: KindLabel, Time: noon, Label: &Label{Decision: decision, Outcome: "Block", By: strconv.Itoa(n)}}
+	}
+	all := []Record{label("a", -1), {Kind: KindDecision, ID: "a", Time: noon}, {Kind: KindDecision, ID: "b", UID: "a", Time: noon}, label("b", 0)}
+	for n := range MaxLabels + 7 { // more than one file has
+		all = append(all, label("a", n))
+	}
+	for i := range all {
+		if err := f.Append(t.Context(), &all[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string][2]int{"a": {7, MaxLabels + 7}, "b": {0, 1}} {
+		got, ok, err := FindMarked(t.Context(), path, id)
+		if err != nil || !ok || got.ID != id || len(got.Labels) != want[1]-want[0] {
+			t.Fatalf("FindMarked(%q) = %q with %d labels, %v, %v", id, got.ID, len(got.Labels), ok, err)
+		}
+		for i, l := range got.Labels {
+			if l.Label.Decision != id || l.Label.By != strconv.Itoa(want[0]+i) {
+				t.Errorf("label %d of %s: %+v", i, id, l.Label)
+			}
 		}
 	}
 }

@@ -66,11 +66,12 @@ func (p *People) SignIn(ctx context.Context, token string) (console.Person, erro
 	if err != nil {
 		return console.Person{}, fmt.Errorf("making a client for a person: %w", err)
 	}
-	reader := &reader{reviews: asks.SelfSubjectAccessReviews(), clock: p.options.Clock}
+	read := &right{verb: DecisionsVerb, reviews: asks.SelfSubjectAccessReviews(), clock: p.options.Clock}
+	label := &right{verb: LabelVerb, reviews: asks.SelfSubjectAccessReviews(), clock: p.options.Clock}
 	return console.Person{
 		Approver:  approval.Approver{Type: approval.KubernetesUser, Name: name},
 		Approvals: &ownApprovals{people: &p.options, client: approvals, refused: newExpiring[bool](maxRefusedNamespaces, p.options.Clock)},
-		MayRead:   reader.mayRead, Until: endOf(token),
+		MayRead:   read.has, MayLabel: label.has, Until: endOf(token),
 	}, nil
 }
 

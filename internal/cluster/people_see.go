@@ -19,11 +19,12 @@ import (
 	"gatewright.dev/gatewright/internal/console"
 )
 
-// What a person needs in RBAC to see the decision record on the web page. Nothing is stored under the resource; it is in
-// roles only.
+// What a person needs in RBAC to see the decision record on the web page, and to say there what decisions should have been.
+// Nothing is stored under the resource; it is in roles only.
 const (
 	DecisionsResource = "decisions"
 	DecisionsVerb     = "get"
+	LabelVerb         = "label"
 )
 
 const (
@@ -124,8 +125,9 @@ type selfReviewer interface {
 	Create(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview, o metav1.CreateOptions) (*authorizationv1.SelfSubjectAccessReview, error)
 }
 
-// reader says whether a person may see the decision record, and remembers it for allowedTTL.
-type reader struct {
+// right says whether a person may do something with the decision record, and remembers it for allowedTTL.
+type right struct {
+	verb    string
 	reviews selfReviewer
 	clock   clock.PassiveClock
 
@@ -134,8 +136,8 @@ type reader struct {
 	until time.Time
 }
 
-// mayRead implements console.Person. Records are of all namespaces, so the right has to be as well.
-func (r *reader) mayRead(ctx context.Context) (bool, error) {
+// has implements console.Person. Records are of all namespaces, so the right has to be as well.
+func (r *right) has(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
@@ -144,15 +146,15 @@ func (r *reader) mayRead(ctx context.Context) (bool, error) {
 	}
 	answer, err := r.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: DecisionsResource, Verb: DecisionsVerb,
+			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: DecisionsResource, Verb: r.verb,
 		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return false, signedOut(fmt.Errorf("asking whether decisions may be seen: %w", err))
+		return false, signedOut(fmt.Errorf("asking whether the verb %s on decisions is allowed: %w", r.verb, err))
 	}
 	may := answer.Status.Allowed && !answer.Status.Denied
 	if !may && answer.Status.EvaluationError != "" {
-		return false, errors.New("asking whether decisions may be seen: the API server could not say")
+		return false, fmt.Errorf("asking whether the verb %s on decisions is allowed: the API server could not say", r.verb)
 	}
 	r.may, r.until = may, now.Add(allowedTTL)
 	return may, nil

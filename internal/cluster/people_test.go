@@ -73,7 +73,7 @@ func TestWhoSignsInWithAToken(t *testing.T) {
 			if !errors.Is(err, test.wantErr) || got.Approver.Name != test.want || reviews.asked != test.wantAsked {
 				t.Errorf("%+v, %v, asked %d times", got.Approver, err, reviews.asked)
 			}
-			if isPerson := got.Approvals != nil && got.MayRead != nil; isPerson != (test.want != "") {
+			if isPerson := got.Approvals != nil && got.MayRead != nil && got.MayLabel != nil; isPerson != (test.want != "") {
 				t.Errorf("is a person: %v", isPerson)
 			}
 		})
@@ -140,7 +140,7 @@ func (r *selfReviews) Create(_ context.Context, in *authorizationv1.SelfSubjectA
 	return out, r.err
 }
 
-func TestWhoMayReadDecisions(t *testing.T) {
+func TestWhoMayReadOrLabelDecisions(t *testing.T) {
 	for name, test := range map[string]struct {
 		status     authorizationv1.SubjectAccessReviewStatus
 		err        error
@@ -157,30 +157,32 @@ func TestWhoMayReadDecisions(t *testing.T) {
 		"allowed although a part has erred": {authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "webhook"}, nil, true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reviews := &selfReviews{status: test.status, err: test.err}
-			got, err := (&reader{reviews: reviews, clock: clocktesting.NewFakeClock(noon)}).mayRead(t.Context())
-			if got != test.want || (err != nil) != test.wantErr || errors.Is(err, console.ErrSignedOut) == test.isSignedIn {
-				t.Errorf("got %v, %v", got, err)
-			}
-			want := []authorizationv1.ResourceAttributes{{Group: "gatewright.dev", Version: "v1alpha1", Resource: "decisions", Verb: "get"}}
-			if diff := cmp.Diff(want, reviews.asked); diff != "" {
-				t.Errorf("asked (-want +got)\n%s", diff)
+			for _, verb := range []string{"get", "label"} {
+				reviews := &selfReviews{status: test.status, err: test.err}
+				got, err := (&right{verb: verb, reviews: reviews, clock: clocktesting.NewFakeClock(noon)}).has(t.Context())
+				if got != test.want || (err != nil) != test.wantErr || errors.Is(err, console.ErrSignedOut) == test.isSignedIn {
+					t.Errorf("%s: got %v, %v", verb, got, err)
+				}
+				want := []authorizationv1.ResourceAttributes{{Group: "gatewright.dev", Version: "v1alpha1", Resource: "decisions", Verb: verb}}
+				if diff := cmp.Diff(want, reviews.asked); diff != "" {
+					t.Errorf("asked (-want +got)\n%s", diff)
+				}
 			}
 		})
 	}
 }
 
-func TestARightToReadCountsForAMoment(t *testing.T) {
+func TestARightCountsForAMoment(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	reviews := &selfReviews{status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}
-	r := &reader{reviews: reviews, clock: clock}
+	r := &right{verb: DecisionsVerb, reviews: reviews, clock: clock}
 	for _, step := range []struct {
 		after     time.Duration
 		want      bool
 		wantAsked int
 	}{{0, true, 1}, {allowedTTL - 1, true, 1}, {1, false, 2}, {allowedTTL, false, 3}} {
 		clock.Step(step.after)
-		got, err := r.mayRead(t.Context())
+		got, err := r.has(t.Context())
 		if err != nil || got != step.want || len(reviews.asked) != step.wantAsked {
 			t.Errorf("after %s: %v, %v, asked %d times", step.after, got, err, len(reviews.asked))
 		}

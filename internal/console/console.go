@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/labeling"
 )
 
 // Path is where the page is.
@@ -37,6 +38,8 @@ type Options struct {
 	Approvals Approvals
 	// Records that the panel of decisions shows. Nil: there is none.
 	Records Records
+	// Label takes what a person says of a decision, in a label by their name. Nil: nothing can be said here.
+	Label func(ctx context.Context, l labeling.Label) error
 	// Identify says who holds a secret.
 	Identify func(secret string) (approval.Approver, bool)
 	// SignIn takes the place of Approvals and Identify where people differ in what they may see and do: it says who holds a
@@ -109,6 +112,7 @@ func (h *Handler) routes() http.Handler {
 	mux.HandleFunc("POST "+Path+"calls/{name}", h.guard(h.decide))
 	mux.HandleFunc("GET "+Path+"decisions", h.guard(h.decisions))
 	mux.HandleFunc("GET "+Path+"decisions/{id}", h.guard(h.decision))
+	mux.HandleFunc("POST "+Path+"decisions/{id}", h.guard(h.label))
 	mux.HandleFunc("GET "+Path+"events", h.guard(h.events))
 	mux.HandleFunc("GET "+Path+"login", h.loginForm)
 	mux.HandleFunc("POST "+Path+"login", h.login)

@@ -14,8 +14,12 @@ type Person struct {
 	Approver approval.Approver
 	// Approvals as this person may see them and decide about them. They give ErrSignedOut or a Refusal where that is why.
 	Approvals Approvals
-	// MayRead says whether the person may see the decision record. Nil: whoever has signed in may.
+	// MayRead says whether the person may see the decision record. Nil, where people sign in with tokens of their own: no.
+	// Nil elsewhere: whoever has signed in may.
 	MayRead func(ctx context.Context) (bool, error)
+	// MayLabel says whether the person may say what decisions should have been. Nil, where people sign in with tokens of
+	// their own: no. Nil elsewhere: whoever has signed in may.
+	MayLabel func(ctx context.Context) (bool, error)
 	// Until is when the session ends at the latest; zero: when all do.
 	Until time.Time
 }
@@ -79,24 +83,30 @@ const (
 
 // noRecords says why a person does not see the record of decisions, with the status for it; empty: they do.
 func (h *Handler) noRecords(ctx context.Context) (why string, status int, err error) {
-	s, _ := sessionOf(ctx)
-	switch {
-	case h.Records == nil:
+	if h.Records == nil {
 		return noFile, http.StatusNotFound, nil
-	case s.person.MayRead == nil && !h.isOfPerson():
-		return "", 0, nil
-	case s.person.MayRead == nil:
-		return notYours, http.StatusForbidden, nil
 	}
-	may, err := s.person.MayRead(ctx)
+	s, _ := sessionOf(ctx)
+	return h.lacks(ctx, s.person.MayRead, notYours, notAsked)
+}
+
+// lacks says why a person does not have a right, in words for each case, with the status for it; empty: they have it.
+func (h *Handler) lacks(ctx context.Context, right func(context.Context) (bool, error), not, unknown string) (why string, status int, err error) {
+	switch {
+	case right == nil && !h.isOfPerson():
+		return "", 0, nil
+	case right == nil:
+		return not, http.StatusForbidden, nil
+	}
+	may, err := right(ctx)
 	switch {
 	case errors.Is(err, ErrSignedOut):
-		return notAsked, http.StatusUnauthorized, err
+		return unknown, http.StatusUnauthorized, err
 	case err != nil:
-		h.Log.ErrorContext(ctx, "whether a person may see decisions could not be asked", "error", err)
-		return notAsked, http.StatusServiceUnavailable, nil
+		h.Log.ErrorContext(ctx, "what a person may do could not be asked", "error", err)
+		return unknown, http.StatusServiceUnavailable, nil
 	case !may:
-		return notYours, http.StatusForbidden, nil
+		return not, http.StatusForbidden, nil
 	}
 	return "", 0, nil
 }

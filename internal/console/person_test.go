@@ -26,8 +26,11 @@ type office struct {
 	asking  error       // what becomes of asking whose token it is
 	mayRead bool
 	reading error // what becomes of asking whether decisions may be seen
-	refusal error // what becomes of deciding
-	until   time.Time
+	// mayLabel and labelling are the same for labels; noLabel: there is no such right.
+	mayLabel, noLabel bool
+	labelling         error
+	refusal           error // what becomes of deciding
+	until             time.Time
 }
 
 // own is what one person sees: all for kim, nothing for others.
@@ -76,10 +79,15 @@ func newOffice(t *testing.T, records Records) *office {
 			if token == "" || o.asking != nil {
 				return Person{}, cmp.Or(o.asking, ErrUnknown)
 			}
-			return Person{
+			p := Person{
 				Approver: approval.Approver{Type: approval.KubernetesUser, Name: token}, Approvals: &own{o, token}, Until: o.until,
-				MayRead: func(context.Context) (bool, error) { return o.mayRead, o.reading },
-			}, nil
+				MayRead:  func(context.Context) (bool, error) { return o.mayRead, o.reading },
+				MayLabel: func(context.Context) (bool, error) { return o.mayLabel, o.labelling },
+			}
+			if o.noLabel {
+				p.MayLabel = nil
+			}
+			return p, nil
 		},
 	})
 	if err != nil {
@@ -302,8 +310,8 @@ func (some) Head() audit.Head { return audit.Head{Seq: 7} }
 
 func (some) Newest(context.Context, func(audit.Entry) bool) error { return nil }
 
-func (some) Find(context.Context, string) (audit.Entry, bool, error) {
-	return audit.Entry{}, false, nil
+func (some) Find(context.Context, string) (audit.Marked, bool, error) {
+	return audit.Marked{}, false, nil
 }
 
 // seen is the last record as a stream of the only session would tell it.

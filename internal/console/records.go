@@ -19,8 +19,8 @@ type Records interface {
 	Head() audit.Head
 	// Newest calls each with the entries of the record, the newest first, until it returns false.
 	Newest(ctx context.Context, each func(audit.Entry) bool) error
-	// Find finds a decision by its id.
-	Find(ctx context.Context, id string) (audit.Entry, bool, error)
+	// Find finds a decision by its id, with what people have said of it.
+	Find(ctx context.Context, id string) (audit.Marked, bool, error)
 }
 
 // FileRecords reads a log that is in files, while it is written.
@@ -35,8 +35,8 @@ type FileRecords struct {
 func (f FileRecords) Head() audit.Head { return f.End() }
 
 // Find implements Records.
-func (f FileRecords) Find(ctx context.Context, id string) (audit.Entry, bool, error) {
-	return audit.FindDecision(ctx, f.Path, id)
+func (f FileRecords) Find(ctx context.Context, id string) (audit.Marked, bool, error) {
+	return audit.FindMarked(ctx, f.Path, id)
 }
 
 // Newest implements Records. It reads the files backwards, so that the newest entries cost the same however long the log

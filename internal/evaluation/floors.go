@@ -69,7 +69,7 @@ type Measured struct {
 
 // Breach is a floor that does not hold.
 type Breach struct {
-	// Floor names it: recall, falseBlocks/CLASS, flapRate, latencyP95, latencyP99, answers.
+	// Floor names it: recall, falseBlocks/CLASS, flapRate, latencyP95, latencyP99, answers, policies.
 	Floor string `json:"floor"`
 	// Message says what was wanted and what came out.
 	Message string `json:"message"`
@@ -106,7 +106,8 @@ func (f Floors) Check(m Measured) []Breach {
 // stopped, so a decider that is down would reach any recall.
 const maxUnanswered = 1
 
-// Breaches returns the floors that do not hold for a configuration. With any floor, answers have to be there to be measured.
+// Breaches returns the floors that do not hold for a configuration. With any floor, answers have to be there to be measured, and
+// a policy has to be about at least one call: what no policy is about is stopped as well.
 func (c *ConfigurationReport) Breaches(f Floors) []Breach {
 	if f.isEmpty() {
 		return nil
@@ -120,6 +121,7 @@ func (c *ConfigurationReport) Breaches(f Floors) []Breach {
 		}
 	}
 	b.add("answers", all > 0, !isAbove(silent, all, maxUnanswered), "%d of %d calls had no usable answer of the gate or of its decider, want at most %d %%", silent, all, maxUnanswered)
+	b.add("policies", true, !c.isElsewhere(), "no policy is about any of these calls (NoPolicy, UnknownTool)")
 	return b.list
 }
 

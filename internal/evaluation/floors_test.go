@@ -1,6 +1,7 @@
 package evaluation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/api/v1alpha1"
+	"gatewright.dev/gatewright/internal/policy"
 )
 
 func TestFloors(t *testing.T) {
@@ -126,6 +128,9 @@ func TestAFloorNeedsAnswers(t *testing.T) {
 		"the gate is away and there is no floor":      {Floors{}, 100, Unreachable, "", nil},
 		"calls are in a language that nobody reads":   {recall, 100, NoFailure, "LanguageNotSupported", nil},
 		"calls are too long for anybody to read them": {recall, 100, NoFailure, "InputTooLong", nil},
+		"no policy is about any call":                 {recall, 100, NoFailure, "NoPolicy", []string{"policies: no policy is about any of these calls (NoPolicy, UnknownTool)"}},
+		"no policy knows any tool":                    {recall, 100, NoFailure, "UnknownTool", []string{"policies: no policy is about any of these calls (NoPolicy, UnknownTool)"}},
+		"a tool of one call is unknown":               {recall, 1, NoFailure, "UnknownTool", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s set
@@ -144,7 +149,7 @@ func TestAFloorNeedsAnswers(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if settled := c.Coverage.WithoutModel.Count; test.reason != "" && settled != 100-test.silent || test.failure != NoFailure && settled != 0 {
+			if settled := c.Coverage.WithoutModel.Count; slices.Contains(noAnswer, policy.Reason(test.reason)) && settled != 100-test.silent || test.failure != NoFailure && settled != 0 {
 				t.Errorf("%d calls are settled without a model", settled)
 			}
 		})

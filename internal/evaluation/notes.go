@@ -55,21 +55,18 @@ func (r *Report) notes(o ReportOptions) []string {
 // unjudged says which decisions say nothing about what was to be measured: a stopped call is right about a dangerous one,
 // whatever stopped it.
 func (c *ConfigurationReport) unjudged() []string {
-	all, elsewhere, silent := 0, 0, 0
+	all, silent := 0, 0
 	reasons := map[string]int{}
 	for _, d := range c.DecidedBy {
 		n := d.Dangerous + d.Harmless
 		all += n
-		switch reason := policy.Reason(d.Reason); {
-		case reason == policy.ReasonNoPolicy || reason == policy.ReasonUnknownTool:
-			elsewhere += n
-		case slices.Contains(noAnswer, reason):
+		if slices.Contains(noAnswer, policy.Reason(d.Reason)) {
 			silent += n
 			reasons[d.Reason] += n
 		}
 	}
 	var out []string
-	if all > 0 && elsewhere == all {
+	if c.isElsewhere() {
 		out = append(out, string(c.Configuration)+": no policy is about any of these calls (NoPolicy, UnknownTool). Name a caller that one selects, or have the tools listed with --policy-for-cases.")
 	}
 	for i := range c.Questions {
@@ -85,4 +82,14 @@ func (c *ConfigurationReport) unjudged() []string {
 		out = append(out, fmt.Sprintf("%s: %d of %d calls were decided without a usable answer of a decider (%s). They say nothing about how it judges.", c.Configuration, silent, all, tally("", reasons)))
 	}
 	return out
+}
+
+// isElsewhere says that there are decisions, and that no policy is about any of them.
+func (c *ConfigurationReport) isElsewhere() bool {
+	for _, d := range c.DecidedBy {
+		if reason := policy.Reason(d.Reason); reason != policy.ReasonNoPolicy && reason != policy.ReasonUnknownTool {
+			return false
+		}
+	}
+	return len(c.DecidedBy) > 0
 }

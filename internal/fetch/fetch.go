@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
@@ -252,8 +253,8 @@ func (e *addressError) Error() string {
 	return fmt.Sprintf("address %s is %s, where nothing may lead", e.address, e.kind)
 }
 
-// Control is for the dialers of what a manifest names. It refuses link-local addresses, where clouds keep credentials, and
-// those of no one host, whatever name has led there: it sees what is really dialled.
+// Control is for the dialers of what a manifest names. It refuses addresses where clouds keep credentials, link-local ones among
+// them, and those of no one host, whatever name has led there: it sees what is really dialled.
 func Control(_, address string, _ syscall.RawConn) error {
 	_, err := dialled(address)
 	return err
@@ -270,8 +271,16 @@ func dialled(address string) (netip.Addr, error) {
 		return ip, &addressError{ip.String(), "link-local"}
 	case ip.IsMulticast(), ip.IsUnspecified():
 		return ip, &addressError{ip.String(), "no address of one host"}
+	case slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) }):
+		return ip, &addressError{ip.String(), "an address of a cloud's metadata"}
 	}
 	return ip, nil
+}
+
+// metadata are the addresses beside the link-local ones where clouds answer with credentials of the machine: those of Amazon's
+// and Google's in IPv6, and that of Alibaba's.
+var metadata = []netip.Prefix{
+	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::254/128"), netip.MustParsePrefix("100.100.100.200/32"),
 }
 
 // checkAddress looks at what is really dialled. The address in the manifest may be private: the admin wrote it. Where a

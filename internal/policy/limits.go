@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +28,11 @@ const (
 	// maxPattern and maxPatterns bound regular expressions, one and all together, in steps of their machines: some 100 bytes
 	// each, and a call is held against each of them letter by letter.
 	maxPattern, maxPatterns = 4096, 64 << 10
+	// maxPatternBytes bounds the text of one pattern, which is read before its steps can be counted.
+	maxPatternBytes = 16 << 10
+	// classBounds are so many bounds of ranges in a class of letters as take the room of a step. Classes such as \pL have more
+	// than a thousand, and a machine may hold a copy of them for each step.
+	classBounds = 32
 	// longestNumber and largestExponent bound a number in a schema, which a validator writes out to the last digit.
 	longestNumber, largestExponent = 400, 400
 )
@@ -56,6 +64,9 @@ var (
 
 // patternSize is about how many steps a regular expression has once its repetitions are written out. What is none has none.
 func patternSize(text string) int {
+	if len(text) > maxPatternBytes {
+		return maxPattern + 1
+	}
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return 0
@@ -65,8 +76,11 @@ func patternSize(text string) int {
 
 func stepsOf(re *syntax.Regexp) int {
 	sum := 1
-	if re.Op == syntax.OpLiteral {
+	switch re.Op {
+	case syntax.OpLiteral:
 		sum = len(re.Rune)
+	case syntax.OpCharClass:
+		sum += len(re.Rune) / classBounds
 	}
 	for _, sub := range re.Sub {
 		sum = min(sum+stepsOf(sub)+1, maxPatterns+1)
@@ -101,8 +115,8 @@ func hugeNumber(tree any) string {
 			}
 		}
 	case map[string]any:
-		for _, e := range v {
-			if found := hugeNumber(e); found != "" {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if found := hugeNumber(v[name]); found != "" {
 				return found
 			}
 		}
@@ -121,25 +135,44 @@ func (c *compiler) takesSchema(tree any, path *field.Path) bool {
 
 func patternsIn(tree any) int {
 	sum := 0
-	switch v := tree.(type) {
-	case []any:
-		for _, e := range v {
-			sum = min(sum+patternsIn(e), maxPatterns+1)
-		}
-	case map[string]any:
-		if text, ok := v["pattern"].(string); ok {
-			sum += patternSize(text)
-		}
-		if of, ok := v["patternProperties"].(map[string]any); ok {
-			for text := range of {
-				sum += patternSize(text)
-			}
-		}
-		for _, e := range v {
-			sum = min(sum+patternsIn(e), maxPatterns+1)
+	for text := range patternTexts(tree) {
+		if sum += patternSize(text); sum > maxPatterns { // the rest would only take time
+			break
 		}
 	}
 	return sum
+}
+
+// patternTexts gives all that may be a pattern in a schema.
+func patternTexts(tree any) iter.Seq[string] {
+	return func(yield func(string) bool) { yieldPatterns(tree, yield) }
+}
+
+func yieldPatterns(tree any, yield func(string) bool) bool {
+	switch v := tree.(type) {
+	case []any:
+		for _, e := range v {
+			if !yieldPatterns(e, yield) {
+				return false
+			}
+		}
+	case map[string]any:
+		if text, ok := v["pattern"].(string); ok && !yield(text) {
+			return false
+		}
+		of, _ := v["patternProperties"].(map[string]any)
+		for text := range of {
+			if !yield(text) {
+				return false
+			}
+		}
+		for _, e := range v {
+			if !yieldPatterns(e, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // patternsOf adds up the patterns of an expression. One that is made while a call is judged could be anything.

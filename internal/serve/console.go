@@ -15,7 +15,7 @@ import (
 func (d *desk) openConsole(ctx context.Context, r *records.Records) error {
 	o := console.Options{Approvals: d.approvals, Identify: d.identify, Decided: d.metrics.decision, Clock: clock.RealClock{}, Log: d.log}
 	if r.Path != "" { // a log in a stream, or on standard output, cannot be read back here
-		o.Records = console.FileRecords{Path: r.Path, End: r.Head}
+		o.Records, o.Label = console.FileRecords{Path: r.Path, End: r.Head}, d.labels.labeler.Give
 	}
 	page, err := console.New(o)
 	if err != nil {

@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	review "gatewright.dev/gatewright/api/review/v1alpha1"
 	"gatewright.dev/gatewright/internal/approval"
+	"gatewright.dev/gatewright/internal/audit"
 	"gatewright.dev/gatewright/internal/console"
 	"gatewright.dev/gatewright/internal/records"
 )
@@ -84,6 +89,47 @@ func TestApproversDecideOnTheWebPageAsTheyDoElsewhere(t *testing.T) {
 		`gatewright_approvals_decided_total{class="Write",outcome="Rejected"} 0`,
 	}
 	if diff := cmp.Diff(want, series(t, registry, "gatewright_approvals_decided_total")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// The page and the API share what was counted.
+func TestApproversLabelOnTheWebPageAsTheyDoElsewhere(t *testing.T) {
+	const host, id = "localhost:8470", "01a22c40-742e-78c3-acf5-000000000000"
+	d, registry := newDesked(t), prometheus.NewRegistry()
+	log, err := records.Open(t.Context(), records.Options{File: filepath.Join(t.TempDir(), "audit.jsonl"), Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	if err := log.Append(t.Context(), &audit.Record{Kind: audit.KindDecision, ID: id, Time: deskNoon, Class: "Write", Outcome: review.Allow}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.desk.openLabels(log, registry), d.desk.openConsole(t.Context(), log)); err != nil {
+		t.Fatal(err)
+	}
+	d.mux = (&Config{TokenFile: "tokens"}).routes(http.NotFoundHandler(), d.desk)
+	form, cookie := d.page(http.MethodGet, console.Path+"login", host, "", nil)
+	_, cookie = d.page(http.MethodPost, console.Path+"login", host, cookie, url.Values{"csrf": {tokenIn(t, form)}, "secret": {leesSecret}})
+	page, _ := d.page(http.MethodGet, console.Path+"decisions/"+id, host, cookie, nil)
+	if w, _ := d.page(http.MethodPost, console.Path+"decisions/"+id, host, cookie, url.Values{"csrf": {tokenIn(t, page)}, "outcome": {"Block"}}); w.Code != http.StatusSeeOther {
+		t.Fatalf("labelling: HTTP %d %s", w.Code, w.Body)
+	}
+	if code := d.do(http.MethodPost, LabelsPath, kimsSecret, `{"decision":"`+id+`","outcome":"Block"}`, nil); code != http.StatusOK {
+		t.Fatalf("by the API: HTTP %d", code)
+	}
+	found, ok, err := audit.FindMarked(t.Context(), log.Path, id)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	var by []string
+	for _, l := range found.Labels {
+		by = append(by, l.Label.By)
+	}
+	if diff := cmp.Diff([]string{"LocalSecret:lee", "LocalSecret:kim"}, by); diff != "" {
+		t.Errorf("by (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`gatewright_labels_total{class="Write",label="block",outcome="Allow"} 1`}, series(t, registry, "gatewright_labels_total")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

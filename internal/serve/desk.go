@@ -39,7 +39,7 @@ type desk struct {
 	keys http.Handler
 	// page is the web page; nil: there is none.
 	page    http.Handler
-	labels  labeler
+	labels  labels
 	metrics *deskMetrics
 	clock   clock.PassiveClock
 	log     *slog.Logger

@@ -192,7 +192,9 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer watch.Start(ctx, clock.RealClock{})()
-	desk.labels = labeler{records: log, metrics: desk.metrics, log: c.Log}
+	if err := desk.openLabels(log, registry); err != nil {
+		return err
+	}
 	if err := desk.openConsole(ctx, log); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (c *cluster) disagreed(t *testing.T, candidate string) {
 		t.Fatalf("status has %+v", status)
 	}
 	var metrics []string
-	for _, gate := range strings.Fields(c.kubectl(t, "-n", system, "get", "pods", "-l", "app.kubernetes.io/component=gate", "-o", "jsonpath={.items[*].metadata.name}")) {
+	for gate := range strings.FieldsSeq(c.kubectl(t, "-n", system, "get", "pods", "-l", "app.kubernetes.io/component=gate", "-o", "jsonpath={.items[*].metadata.name}")) {
 		for line := range strings.Lines(c.kubectl(t, "get", "--raw", "/api/v1/namespaces/"+system+"/pods/"+gate+":8081/proxy/metrics")) {
 			if strings.HasPrefix(line, "gatewright_shadow_compared_total{") && strings.Contains(line, `class="Judged"`) {
 				metrics = append(metrics, "`"+strings.TrimSpace(line)+"`")

@@ -177,7 +177,7 @@ func (s *seen) ofNamespace(namespace string) []*v1alpha1.ToolApproval {
 	return s.of(byNamespace, namespace, func(o *v1alpha1.ToolApproval) bool { return o.Namespace == namespace })
 }
 
-// ofCaller gives those that say they are a caller's, in the namespace of the caller: elsewhere a gate puts none.
+// ofCaller gives those that say they are a caller's. Whether a gate has put them where they are, only their seal says.
 func (s *seen) ofCaller(caller string) []*v1alpha1.ToolApproval {
 	return s.of(byCaller, caller, func(o *v1alpha1.ToolApproval) bool { return o.Spec.Call.Caller == caller })
 }

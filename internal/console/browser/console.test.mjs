@@ -197,6 +197,35 @@ test("the panel follows decisions, and its filter holds", async () => {
   await context.close();
 });
 
+const note = "<img src=x onerror=alert(10)></textarea><script>alert(11)</script>\n\u202Ethe user only asked";
+for (const javaScriptEnabled of [true, false]) {
+  test(`a decision is labelled ${javaScriptEnabled ? "by keyboard" : "without JavaScript"}, and what is written with it runs nothing`, async () => {
+    const { page, context, wrong } = await watched(browser, gate, { javaScriptEnabled });
+    await signIn(page, gate);
+    const { decision } = await gate.review("file.read", { path: `labelled-${javaScriptEnabled}.txt` });
+    const address = `${gate.url}/console/decisions/${decision.id}`;
+    for (let i = 0; i < 50 && (await page.request.get(address)).status() === 404; i++) await page.waitForTimeout(100); // until its record is written
+    await page.goto(address);
+    await page.getByRole("heading", { name: "What should it have been?" }).waitFor();
+    await page.getByText("Nobody has said").waitFor();
+    await page.getByLabel("Why (optional)").fill(note);
+    await page.getByLabel("Why (optional)").press("Control+Enter"); // decides nothing here
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Block");
+    await page.keyboard.press("Enter");
+    await page.getByText("Recorded: you say that it should have been Block.").waitFor();
+    const said = page.getByRole("region", { name: "What should it have been?" });
+    assert.match(await said.getByRole("listitem").textContent(), /^Block says LocalSecret:approver, .* with a message/);
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(wide <= 0, `${wide} px too wide`);
+    await shot(page, `labelled-${javaScriptEnabled}`);
+    assert.deepEqual(wrong, []);
+    await context.close();
+  });
+}
+
 test("nobody gets in with another secret, and a link leads on after signing in", async () => {
   const { page, context } = await watched(browser, gate);
   const call = await gate.review("file.delete", { path: "after-login" });
