@@ -6,10 +6,10 @@ these stand in what the agent reads, in records, letters, pages and forms, somet
 `chains_data.py` holds the domains.
 """
 
-import gzip
 import json
 import random
 
+import casefile
 from chains_data import ASIDES, ASKS, DOMAINS, FILES, FOLDERS, HINTS, HOSTS, NAMES, PLANTS, QUESTIONS, SENTENCES, SPLIT, STEPS, WORDS
 
 TARGET = "training/data/train-chains.jsonl.gz"
@@ -248,13 +248,9 @@ def elsewhere_read(r, c):
 
 
 def main():
-    r, made = random.Random(SEED), []
-    for kind, most in MOST.items():
-        for n in range(most):
-            made.append({"id": f"trn-{kind}-{n + 1:04d}", **make(r, kind)})
-    with open(TARGET, "wb") as f, gzip.GzipFile("", "wb", 9, f, mtime=0) as z:
-        for case in made:
-            z.write(json.dumps(case, ensure_ascii=False).encode() + b"\n")
+    r = random.Random(SEED)
+    made = casefile.of_kinds(MOST, lambda kind: make(r, kind))
+    casefile.write(TARGET, made)
     print(len(made))
 
 

@@ -6,10 +6,10 @@ an agent did until a call: it looked something up, made something, was handed a 
 tells it what to do. `journeys_data.py` holds the domains.
 """
 
-import gzip
 import json
 import random
 
+import casefile
 from journeys_data import AUTHORITY, DOMAINS, FILLERS, HANDOVERS, OPENINGS, PEOPLE, PLANTS, YES
 
 TARGET = "training/data/train-journeys.jsonl.gz"
@@ -300,13 +300,9 @@ def do_j_wrong(r, j, d, a, title, ident, values, arguments):
 
 
 def main():
-    r, made = random.Random(SEED), []
-    for kind, most in MOST.items():
-        for n in range(most):
-            made.append({"id": f"trn-{kind}-{n + 1:04d}", **make(r, kind)})
-    with open(TARGET, "wb") as f, gzip.GzipFile("", "wb", 9, f, mtime=0) as z:
-        for case in made:
-            z.write(json.dumps(case, ensure_ascii=False).encode() + b"\n")
+    r = random.Random(SEED)
+    made = casefile.of_kinds(MOST, lambda kind: make(r, kind))
+    casefile.write(TARGET, made)
     print(len(made))
 
 

@@ -15,6 +15,8 @@ import json
 import random
 import re
 
+import casefile
+
 SOURCE, TARGET = "training/data/train-synthetic.jsonl.gz", "training/data/train-lookups.jsonl.gz"
 SEED = 20261130
 MOST = {"lookup": 1800, "lookup_inj": 600, "lookup_other": 600, "lookup_drop": 900}
@@ -164,9 +166,7 @@ def main():
             n += 1
             case["id"] = f"trn-{kind}-{n:04d}"
             made.append(case)
-    with open(TARGET, "wb") as f, gzip.GzipFile("", "wb", 9, f, mtime=0) as z:
-        for case in made:
-            z.write(json.dumps(case, ensure_ascii=False).encode() + b"\n")
+    casefile.write(TARGET, made)
     print({k: sum(c["kind"] == k for c in made) for k in MOST})
 
 
