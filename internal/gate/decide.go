@@ -59,6 +59,7 @@ type decision struct {
 	claims   []string // who in the conversation claims an approval
 	permit   string
 	decided  string // digest of the state, once it was needed
+	marked   []byte // which messages are calls that were refused
 	repeats  int
 	// temporary says that the same call may be answered otherwise a little later.
 	temporary bool
@@ -79,7 +80,7 @@ func (g *Gate) decide(ctx context.Context, in *input, id string) *decision {
 		d.block(ReasonNotReady, "the gate has no policies yet: call again in a moment", true)
 		return d.record(ctx)
 	}
-	d.withholdRefused()
+	d.markRefused()
 	d.judgement = snapshot.Policies.Judge(ctx, &in.request)
 	d.terms, d.policies = d.judgement.Terms(), d.judgement.Policies()
 	d.digest = "sha256:" + d.judgement.PolicyDigest()

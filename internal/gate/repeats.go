@@ -1,7 +1,7 @@
 package gate
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -32,10 +32,11 @@ type repeats struct {
 // callKey is a call of a caller, whatever was said before it.
 type callKey struct{ caller, tool, arguments string }
 
-// outcomeKey is a whole state that one decider was asked about.
+// outcomeKey is a whole state that one decider was asked about. Which calls of it were refused is known to this gate alone,
+// and is part of what the decider was asked.
 type outcomeKey struct {
 	denialKey
-	fingerprint string
+	fingerprint, marked string
 }
 
 // denialKey is a whole state in which a call was denied. An answered question is another state.
@@ -98,7 +99,7 @@ func (d *decision) compareWithLast() (again, changed bool) {
 		return false, false
 	}
 	r := d.gate.repeats
-	key := outcomeKey{d.denialKey(), d.fingerprint}
+	key := outcomeKey{d.denialKey(), d.fingerprint, string(d.marked)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, again := r.outcomes.get(key, d.in.request.Now)
@@ -140,24 +141,31 @@ func (d *decision) rememberRefused() {
 	}
 }
 
-// withholdRefused takes the calls that this gate has refused out of what deciders compute from. A call that ran may be why
-// the next one has its values; one that was refused is only what the agent has tried, and trying it again in other words
-// must not make it look as if somebody had asked for it.
-func (d *decision) withholdRefused() {
+// markRefused marks the calls that this gate has refused. A call that ran may be why the next one has its values; one that
+// was refused is only what the agent has tried, and trying it again in other words must not make it look as if somebody had
+// asked for it. They stay in their places, because what came back stays too and would else look like the result of another
+// call.
+func (d *decision) markRefused() {
 	r, q := d.gate.repeats, &d.in.request
 	if d.gate.options.NoReuse || r.hasNoRefused() {
 		return
 	}
-	q.Messages = slices.DeleteFunc(q.Messages, func(m questions.Message) bool {
-		key, ok := d.earlierCall(&m)
-		if !ok {
-			return false
+	for i := range q.Messages {
+		m := &q.Messages[i]
+		key, ok := d.earlierCall(m)
+		if !ok || !r.isRefused(key, q.Now) {
+			continue
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		refused, found := r.refused.get(key, q.Now)
-		return found && refused
-	})
+		m.Refused = true
+		d.marked = fmt.Appendf(d.marked, "%d ", i)
+	}
+}
+
+func (r *repeats) isRefused(key callKey, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	refused, found := r.refused.get(key, now)
+	return found && refused
 }
 
 func (r *repeats) hasNoRefused() bool {

@@ -11,7 +11,7 @@ import (
 
 // An agent that was refused tries the same value in another spelling, with its first try in the conversation. That try did
 // not run, and must not look to a decider like a call that did.
-func TestACallThatWasRefusedIsNoPartOfWhatADeciderComputesFrom(t *testing.T) {
+func TestADeciderIsToldWhichEarlierCallsWereRefused(t *testing.T) {
 	f := newFixture(t)
 	f.decider.answers["matches_request"] = yes(0.1)
 	f.want(t, f.call("item.update", func(r *review.Request) { r.Arguments["note"] = "merge it" }), review.Block, "NotAsked")
@@ -25,7 +25,12 @@ func TestACallThatWasRefusedIsNoPartOfWhatADeciderComputesFrom(t *testing.T) {
 		r.Context.Messages = append(r.Context.Messages, review.Message{Role: review.RoleTool, Content: "did not run"})
 	})
 	f.ask(t, again)
-	want := []questions.Message{{Role: questions.RoleAssistant, Text: ran}, {Role: questions.RoleAssistant, Text: otherwise}, {Role: questions.RoleTool, Text: "did not run"}}
+	want := []questions.Message{
+		{Role: questions.RoleAssistant, Text: ran},
+		{Role: questions.RoleAssistant, Text: refused, Refused: true},
+		{Role: questions.RoleAssistant, Text: otherwise},
+		{Role: questions.RoleTool, Text: "did not run"},
+	}
 	if diff := cmp.Diff(want, f.decider.state.Messages); diff != "" {
 		t.Errorf("what the decider saw (-want +got):\n%s", diff)
 	}
@@ -42,7 +47,26 @@ func TestACallThatWasRefusedAndThenRanCounts(t *testing.T) {
 		r.Arguments["note"] = "once more"
 		r.Context.Messages = []review.Message{{Role: review.RoleAssistant, Content: `[tool call] item.update {"id":"7"}`}}
 	}))
-	if got := len(f.decider.state.Messages); got != 1 {
-		t.Errorf("the decider saw %d messages, want the call that ran", got)
+	want := []questions.Message{{Role: questions.RoleAssistant, Text: `[tool call] item.update {"id":"7"}`}}
+	if diff := cmp.Diff(want, f.decider.state.Messages); diff != "" {
+		t.Errorf("what the decider saw of the call that ran (-want +got):\n%s", diff)
+	}
+}
+
+// A decider that is told that an earlier call was refused is asked about something else than one that is not. It has not
+// changed its mind when its answer is another.
+func TestAnotherAnswerBecauseACallWasRefusedIsNoChangeOfMind(t *testing.T) {
+	f := newFixture(t)
+	f.decider.answers["matches_request"] = yes(0.9)
+	next := func(r *review.Request) {
+		r.Arguments["note"] = "once more"
+		r.Context.Messages = []review.Message{{Role: review.RoleAssistant, Content: `[tool call] item.update {"id":"7"}`}}
+	}
+	f.want(t, f.call("item.update", next), review.Allow, "Asked")
+	f.decider.answers["matches_request"] = yes(0.1)
+	f.want(t, f.call("item.update"), review.Block, "NotAsked")
+	f.want(t, f.call("item.update", next), review.Block, "NotAsked")
+	if got := series(t, f, "gatewright_decider_flaps_total"); len(got) != 0 {
+		t.Errorf("changes of mind are counted: %v", got)
 	}
 }

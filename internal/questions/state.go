@@ -62,7 +62,11 @@ const (
 const CallPrefix = "[tool call] "
 
 // Message is what somebody other than the user said. Text of a tool is untrusted.
-type Message struct{ Role, Text string }
+type Message struct {
+	Role, Text string
+	// Refused says of a call that the gate did not let it run: it explains no value of a later call.
+	Refused bool
+}
 
 // Tool describes the tool that is to be called, as policy and server have it.
 type Tool struct {

@@ -16,8 +16,11 @@ type evidence struct {
 	facts Vector
 	// strict are the facts for strict heads.
 	strict Vector
-	view   *view
-	state  *questions.State
+	// ran are the facts as if refused calls had run, nil without any. That a call was refused is never a reason to be milder,
+	// so what counts is the worse of the two.
+	ran   Vector
+	view  *view
+	state *questions.State
 	// faults are what heads said, each of which is asked once.
 	faults map[string]float64
 }
@@ -81,6 +84,9 @@ func Supported() []string {
 func (e *evidence) factsFor(head string) Vector {
 	if isStrict(head) {
 		return e.strict
+	}
+	if h := e.model.heads[head]; e.ran != nil && h.probability(e.ran) > h.probability(e.facts) {
+		return e.ran
 	}
 	return e.facts
 }

@@ -28,7 +28,7 @@ func (v *view) readOthers(messages []questions.Message) {
 			if answered {
 				waiting, answered = waiting[:0], false
 			}
-			waiting = append(waiting, v.earlierCall(call))
+			waiting = append(waiting, v.earlierCall(call, m.Refused))
 		case questions.RoleTool:
 			asked := 0.0
 			if len(waiting) > 0 {
@@ -43,8 +43,9 @@ func (v *view) readOthers(messages []questions.Message) {
 }
 
 // earlierCall notes what a call before this one has in common with it, and returns how much of that call the user's
-// words cover.
-func (v *view) earlierCall(call string) float64 {
+// words cover. A refused call explains nothing; still what came back for it belongs to it, and not to a call before that
+// the user may have asked for.
+func (v *view) earlierCall(call string, refused bool) float64 {
 	name, arguments, _ := strings.Cut(call, " ")
 	total, found := 0, 0
 	count := func(t token, weight int) {
@@ -69,8 +70,10 @@ func (v *view) earlierCall(call string) float64 {
 			count(t, 1)
 		}
 	}
-	v.noteName(names)
-	v.reuse(ids)
+	if !refused {
+		v.noteName(names)
+		v.reuse(ids)
+	}
 	if total == 0 {
 		return 1
 	}

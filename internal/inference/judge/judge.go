@@ -6,6 +6,7 @@ package judge
 
 import (
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"gatewright.dev/gatewright/internal/questions"
@@ -79,7 +80,22 @@ func (j *Judge) read(s *questions.State) (*evidence, error) {
 	e := &evidence{model: j.model, state: s, view: v, faults: make(map[string]float64, len(j.model.heads))}
 	e.strict = v.facts(true)
 	e.facts = v.facts(false)
+	if slices.ContainsFunc(s.Messages, isRefused) {
+		e.ran = Facts(withoutRefusals(s))
+	}
 	return e, nil
+}
+
+func isRefused(m questions.Message) bool { return m.Refused }
+
+// withoutRefusals is the state as if every call before had run.
+func withoutRefusals(s *questions.State) *questions.State {
+	out := *s
+	out.Messages = slices.Clone(s.Messages)
+	for i := range out.Messages {
+		out.Messages[i].Refused = false
+	}
+	return &out
 }
 
 // maxDepth bounds how deep arguments may nest.

@@ -120,6 +120,30 @@ func TestNoResultIsMilderThanSilence(t *testing.T) {
 	}
 }
 
+// A call that the gate refused can only make what follows more doubtful than if it had run.
+func TestARefusedCallIsNoReasonForTheNext(t *testing.T) {
+	j, asked, marked, moved := bundled(t), supported(t), 0, 0
+	for _, c := range publicCases(t) {
+		before := stateOf(t, &c)
+		for i, m := range before.Messages {
+			if !strings.HasPrefix(m.Text, questions.CallPrefix) {
+				continue
+			}
+			after := before
+			after.Messages = slices.Clone(before.Messages)
+			after.Messages[i].Refused = true
+			compare(t, j, asked, c.ID, before, after)
+			marked++
+			if !cmp.Equal(answers(t, j, asked, &before), answers(t, j, asked, &after)) {
+				moved++
+			}
+		}
+	}
+	if marked < 500 || moved < 50 {
+		t.Errorf("%d calls were marked and %d of them moved an answer: too few to show anything", marked, moved)
+	}
+}
+
 // A model is held to the directions of the facts. So that no text of a tool makes any such model milder, it has to move
 // each fact, if at all, in the direction of a risk.
 func TestToolTextMovesFactsTowardsRisk(t *testing.T) {
@@ -299,7 +323,7 @@ func compare(t *testing.T, j *judge.Judge, asked []questions.Question, id string
 	was, is := answers(t, j, asked, &before), answers(t, j, asked, &after)
 	for _, q := range asked {
 		if danger(q, is[q.Name]) < danger(q, was[q.Name])-1e-12 {
-			t.Errorf("%s: %s went from %v to %v after a text was added to a tool result", id, q.Name, was[q.Name], is[q.Name])
+			t.Errorf("%s: %s became milder, from %v to %v", id, q.Name, was[q.Name], is[q.Name])
 		}
 	}
 }
