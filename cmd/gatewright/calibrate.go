@@ -19,7 +19,6 @@ import (
 	"gatewright.dev/gatewright/api/v1alpha1"
 	"gatewright.dev/gatewright/internal/deciders"
 	"gatewright.dev/gatewright/internal/evaluation"
-	"gatewright.dev/gatewright/internal/evaluation/local"
 	"gatewright.dev/gatewright/internal/inference"
 	"gatewright.dev/gatewright/internal/learn"
 	"gatewright.dev/gatewright/internal/questions"
@@ -27,20 +26,21 @@ import (
 
 type calibrateOptions struct {
 	gateOptions
-	manifests, url, tokenFile string
-	check                     bool
-	minimum                   int
-	margin                    float64
-	seed                      uint64
-	yesMeans                  map[string]string
-	format, output            string
-	stderr                    io.Writer
+	policySource
+	url, tokenFile string
+	check          bool
+	minimum        int
+	margin         float64
+	seed           uint64
+	yesMeans       map[string]string
+	format, output string
+	stderr         io.Writer
 }
 
 func newCalibrate() *cobra.Command {
 	var o calibrateOptions
 	c := &cobra.Command{
-		Use: "calibrate CASES.jsonl (--manifests DIR | --url URL)", Short: "Fit the temperatures of a decider to labelled calls",
+		Use: "calibrate CASES.jsonl (--manifests DIR | --policy-for-cases | --url URL)", Short: "Fit the temperatures of a decider to labelled calls",
 		Long: "Sends labelled calls to a gate as dry runs, and fits one temperature for each type of question to what its decider answers:\n" +
 			"on one half of the users' requests, and kept only if it improves the log loss of the other half. It writes spec.calibration\n" +
 			"of the DeciderModel, bound to the fingerprint that answered, and applies nothing. With --check it fits nothing to keep: it\n" +
@@ -48,12 +48,13 @@ func newCalibrate() *cobra.Command {
 			"Exit status: 0 when done, 1 if there is too little to go by or it could not be run, 4 if --check finds the probabilities\n" +
 			"significantly worse than they could be.",
 		Example: "  gatewright calibrate cases.jsonl --manifests policies --caller shop/agent\n" +
+			"  gatewright calibrate testdata/evalsets/public.jsonl --policy-for-cases\n" +
 			"  gatewright calibrate cases.jsonl --manifests policies --caller shop/agent --check",
 		Args: cobra.ExactArgs(1),
 	}
-	o.bind(c)
+	o.gateOptions.bind(c)
+	o.policySource.bind(c, "folder with the policies and the decider to calibrate")
 	f := c.Flags()
-	f.StringVar(&o.manifests, "manifests", "", "folder with the policies and the decider to calibrate")
 	f.StringVar(&o.url, "url", "", "address of a gate to ask instead; its decider must have no calibration yet")
 	f.StringVar(&o.tokenFile, "token-file", "", "with --url: file with the bearer token")
 	f.BoolVar(&o.check, "check", false, "only say whether the present probabilities fit the cases")
@@ -74,9 +75,10 @@ func newCalibrate() *cobra.Command {
 }
 
 func (o *calibrateOptions) validate() error {
+	if err := o.policySource.validate(o.url, "calibrate"); err != nil {
+		return err
+	}
 	switch {
-	case (o.url != "") == (o.manifests != ""):
-		return errors.New("name what to calibrate: --manifests or --url")
 	case o.tokenFile != "" && o.url == "":
 		return errors.New("--token-file is for --url")
 	case o.minimum < 20:
@@ -116,8 +118,8 @@ func (o *calibrateOptions) run(ctx context.Context, out io.Writer, file string) 
 		return err
 	}
 	var policies evaluation.Policies
-	if o.manifests != "" {
-		if policies, err = local.LoadPolicies(o.manifests); err != nil {
+	if o.url == "" {
+		if policies, err = o.load(cases, o.caller); err != nil {
 			return err
 		}
 	}

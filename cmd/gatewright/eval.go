@@ -45,9 +45,8 @@ func (o *gateOptions) bind(c *cobra.Command) {
 
 type evalOptions struct {
 	gateOptions
-	manifests, url, tokenFile  string
-	forCases                   bool
-	ladder, decider, print     string
+	policySource
+	url, tokenFile             string
 	configurations             []string
 	repeats                    int
 	format, output, resume     string
@@ -78,7 +77,7 @@ func newEval() *cobra.Command {
 			"  gatewright eval cases.jsonl --url http://127.0.0.1:8470 --minimum-recall 95",
 		Args: cobra.ExactArgs(1),
 	}
-	o.bind(c)
+	o.gateOptions.bind(c)
 	o.bindGates(c)
 	o.bindReport(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -90,13 +89,9 @@ func newEval() *cobra.Command {
 
 func (o *evalOptions) bindGates(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&o.manifests, "manifests", "", "folder with the policies and deciders to measure")
+	o.policySource.bind(c, "folder with the policies and deciders to measure")
 	f.StringVar(&o.url, "url", "", "address of a gate to measure instead")
 	f.StringVar(&o.tokenFile, "token-file", "", "with --url: file with the bearer token")
-	f.BoolVar(&o.forCases, "policy-for-cases", false, "list the tools of the cases in a policy of their own; --manifests then only gives deciders")
-	f.StringVar(&o.ladder, "ladder", "", "with --policy-for-cases: file with a ToolPolicy that gives classes, questions and decider; by default matches_request alone decides")
-	f.StringVar(&o.decider, "decider", "", "with --policy-for-cases: DeciderModel to ask; the ladder's own by default, else the embedded one")
-	f.StringVar(&o.print, "fingerprint", "", "with --policy-for-cases: fingerprint of the decider; known for the embedded one")
 	f.StringSliceVar(&o.configurations, "configurations", []string{"rules-only", "decider-only", "stacked"}, "what to measure of --manifests or --policy-for-cases")
 	f.IntVar(&o.repeats, "repeats", 1, "how often each case is asked about; more than one gives the flap rate")
 	f.Float64Var(&o.temperature, "temperature", 0, "draw the answers of deciders that write them (OllamaVerdict, OpenAIVerdict) at this temperature; with --repeats it shows how much they waver")
@@ -150,11 +145,10 @@ func (o *evalOptions) run(ctx context.Context) error {
 }
 
 func (o *evalOptions) validate() error {
+	if err := o.policySource.validate(o.url, "measure"); err != nil {
+		return err
+	}
 	switch {
-	case (o.url != "") == (o.manifests != "" || o.forCases):
-		return errors.New("name what to measure: --manifests, --policy-for-cases or --url")
-	case !o.forCases && (o.ladder != "" || o.decider != "" || o.print != ""):
-		return errors.New("--ladder, --decider and --fingerprint are for --policy-for-cases")
 	case o.tokenFile != "" && o.url == "":
 		return errors.New("--token-file is for --url")
 	case !slices.Contains([]string{"text", "json", "junit", "html"}, o.format):
@@ -216,7 +210,7 @@ func (o *evalOptions) measure(ctx context.Context) (_ []evaluation.Result, err e
 		}
 		return o.ask(ctx, []evaluation.NamedGate{{Configuration: evaluation.AsServed, Gate: gate}})
 	}
-	policies, err := o.policies()
+	policies, err := o.load(o.cases, o.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -254,16 +248,6 @@ func (c *closers) Close() error {
 		errs = append(errs, one.Close())
 	}
 	return errors.Join(errs...)
-}
-
-func (o *evalOptions) policies() (evaluation.Policies, error) {
-	if !o.forCases {
-		return local.LoadPolicies(o.manifests)
-	}
-	namespace, _, _ := strings.Cut(o.caller, "/")
-	return local.ForCases(o.cases, local.CasesPolicy{
-		Ladder: o.ladder, Manifests: o.manifests, Decider: o.decider, Fingerprint: o.print, Namespace: namespace,
-	})
 }
 
 func (o *gateOptions) startFor(ctx context.Context, cases []*evaluation.Case, policies evaluation.Policies, c evaluation.Configuration) (*local.Gate, error) {

@@ -213,6 +213,8 @@ func TestCalibrate(t *testing.T) {
 		"too few cases":                        {[]string{few, "--manifests", plain}, exitError, []string{"too few labelled answers", "about 125 in all are enough"}},
 		"a check that what is in use fits":     {[]string{honest, "--manifests", plain, "--check"}, exitOK, []string{"not kept"}},
 		"a check that what is in use is worse": {[]string{sure, "--manifests", plain, "--check"}, exitFailed, []string{"what is in use is worse by", "no longer fit"}},
+		"a decider before there is a policy":   {[]string{filepath.Join("..", "..", "testdata", "evalsets", "public.jsonl"), "--policy-for-cases"}, exitOK, []string{"# YesNo: 454 labelled answers"}},
+		"a ladder without its flag":            {[]string{few, "--manifests", plain, "--ladder", "x"}, exitUsage, []string{"are for --policy-for-cases"}},
 		"as JSON":                              {[]string{sure, "--manifests", plain, "--format", "json"}, exitOK, []string{`"calibratedFingerprint"`, `"kept: `}},
 		"a decider of another fingerprint":     {[]string{few, "--manifests", folderWith(t, askingPolicy(url, learnedPrint, 50, ""))}, exitError, []string{"no decider answered", "DeciderMismatch"}},
 		"nothing to calibrate":                 {[]string{few}, exitUsage, []string{"name what to calibrate"}},
