@@ -29,18 +29,18 @@ def score(t, public, view, directions, calibration, also=None):
     """Risk of each public case by trees that have not seen its source; view says which facts: "facts" or "strict". The last
     of what is returned is the risk of the same cases by the facts of another table."""
     y, groups = trees.targets(t)["risk"], trees.group(t)
-    boosters, out, learnt, other = {}, np.zeros(len(public)), np.zeros(len(public)), np.zeros(len(public))
+    parts, out, learnt, other = {}, np.zeros(len(public)), np.zeros(len(public)), np.zeros(len(public))
     train, test = getattr(t, view), getattr(public, view)
     for source in sorted(set(public.meta["source"])):
         rows = unseen(t, public, source) & (y >= 0)
         b = trees.fit("risk", train[rows], y[rows], groups[rows], directions)
         held = public.meta["source"] == source
-        boosters[source] = b
+        parts[source] = b
         out[held] = trees.probability("risk", b, *calibration, public.names, test[held])
         learnt[held] = trees.predict(b, test[held])
         if also is not None:
             other[held] = trees.probability("risk", b, *calibration, public.names, getattr(also, view)[held])
-    return out, learnt, boosters, other
+    return out, learnt, parts, other
 
 
 def interval(y, s, requests, of):
@@ -101,7 +101,7 @@ def calibration_error(y, p, bins=10):
     return sum(abs(y[at == b].mean() - p[at == b].mean()) * (at == b).mean() for b in range(bins) if (at == b).any())
 
 
-def importance(public, boosters, y, use, most=15):
+def importance(public, parts, y, use, most=15):
     """How much AUC is lost when a fact is shuffled between cases, over the cases in use."""
     random = np.random.default_rng(trees.SEED)
     base, lost = None, []
@@ -110,7 +110,7 @@ def importance(public, boosters, y, use, most=15):
         if i is not None:
             facts[:, i] = random.permutation(facts[:, i])
         s = np.zeros(len(public))
-        for source, b in boosters.items():
+        for source, b in parts.items():
             held = public.meta["source"] == source
             s[held] = trees.predict(b, facts[held])
         value = trees.auc(y[use], s[use])
@@ -129,7 +129,7 @@ def main():
         head = json.load(f)["heads"]["risk"]
     shipped, _ = trees.trainable(FILES)
     calibration = (head["scale"], head["shift"])
-    s, learnt, boosters, _ = score(t, public, "facts", directions, calibration)
+    s, learnt, parts, _ = score(t, public, "facts", directions, calibration)
     y, sources = public.labels["block"], public.meta["source"]
     requests, changes = public.meta["request"], public.meta["class"] != "read-only"
     every = np.ones(len(y), dtype=bool)
@@ -146,7 +146,7 @@ def main():
         "groups": by_group(y, s, groups),
         "carried": carried(y, s, sources, changes),
         "calibration": [f"Expected calibration error over ten bins: {calibration_error(y, s):.3f} with reads, {calibration_error(y[changes], s[changes]):.3f} without."],
-        "importance": importance(public, boosters, y, changes),
+        "importance": importance(public, parts, y, changes),
     }
     with open(CARD, encoding="utf-8") as f:
         card = f.read()

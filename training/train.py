@@ -1,6 +1,6 @@
 """Trains the embedded judge: python training/train.py, from the root of the repository.
 
-Writes models/judge.json, and testdata for the Go evaluator: facts of some calls with what LightGBM itself predicts."""
+Writes models/judge.json, and testdata for the Go evaluator: facts of some calls with what Python predicts for them."""
 
 import argparse
 import hashlib
@@ -23,8 +23,8 @@ def calibrate(head, t, y, groups, directions):
         held, rest = (groups == g) & known, (groups != g) & known
         if not held.any() or len(set(y[rest])) < 2:
             continue
-        boosters = trees.fit(head, t.of(head)[rest], y[rest], groups[rest], directions, bag=1)
-        raw[held] = trees.predict(boosters, t.of(head)[held])
+        parts = trees.fit(head, t.of(head)[rest], y[rest], groups[rest], directions, bag=1)
+        raw[held] = trees.predict(parts, t.of(head)[held])
         scored |= held
     w = trees.weights(groups)
     return trees.platt(raw[scored], y[scored], w[scored])
@@ -34,9 +34,9 @@ def train(t, directions):
     groups, heads = trees.group(t), {}
     for head, y in trees.targets(t).items():
         known = y >= 0
-        boosters = trees.fit(head, t.of(head)[known], y[known], groups[known], directions)
+        parts = trees.fit(head, t.of(head)[known], y[known], groups[known], directions)
         scale, shift = calibrate(head, t, y, groups, directions)
-        heads[head] = (boosters, round(scale, 6), round(shift, 6))
+        heads[head] = (parts, round(scale, 6), round(shift, 6))
         print(f"{head}: {known.sum()} rows, {int((y == 1).sum())} faults, scale {scale:.3f}, shift {shift:.3f}", file=sys.stderr)
     return heads
 

@@ -1,5 +1,5 @@
-"""Trees, calibration and numbers that training and report share. Everything is seeded and single-threaded, so that the
-same data gives the same bytes."""
+"""Labels, heads, calibration and numbers that training and report share. Everything is seeded and single-threaded, so that
+the same data gives the same bytes."""
 
 import csv
 import hashlib
@@ -9,7 +9,9 @@ import subprocess
 import lightgbm as lgb
 import numpy as np
 
-FORMAT, FACTS_VERSION, NAME = "gatewright-judge/1", "f4", "embedded-v1"
+import additive
+
+FORMAT, FACTS_VERSION, NAME = "gatewright-judge/2", "f5", "embedded-v1"
 SEED = 20261130
 META = 14  # columns before the facts
 LABELS = ["block", "mismatch", "exceeds", "ungrounded", "clarify", "inject"]
@@ -21,17 +23,17 @@ LOOKED_UP = ["train-lookups.jsonl.gz", "train-journeys.jsonl.gz", "train-chains.
 # How much a source weighs in all, whatever its number of rows: an agent with many calls is one agent.
 BENCHMARK_WEIGHT, SYNTHETIC_WEIGHT = 300.0, 4000.0
 
+# A head of trees is a mean of three boosters that differ in the rows and facts they drew.
+BAG, ROUNDS, LEAVES = 3, 60, 15
+
 PARAMETERS = {
-    "objective": "binary", "learning_rate": 0.1, "num_leaves": 31, "min_child_samples": 40, "feature_fraction": 0.35,
+    "objective": "binary", "learning_rate": 0.1, "num_leaves": LEAVES, "min_child_samples": 40, "feature_fraction": 0.35,
     "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5.0, "max_bin": 63, "use_missing": False, "verbose": -1,
     "num_threads": 1, "deterministic": True, "force_row_wise": True, "seed": SEED,
     "monotone_constraints_method": "intermediate",
 }
-# Each head is a mean of three boosters that differ in the rows and facts they drew. The head of most consequence has larger
-# trees; the others see simpler labels and need less.
-BAG, RISK_ROUNDS = 3, 80
-OTHER_ROUNDS, OTHER_LEAVES = 60, 15
-
+# Heads that are sums and no trees. What trees learn beyond a sum is how the agents of training differ.
+ADDITIVE = {"risk"}
 
 # Heads that go by the strict facts, to which the agent's own calls are no reason for anything.
 STRICT = {"ungrounded", "clarify", "inject", "differs"}
@@ -135,17 +137,16 @@ def weights(groups):
 
 
 def fit(head, facts, y, groups, directions, bag=None):
-    """The boosters of a head; their outputs add up. Leaves have six digits, in the boosters themselves, so that they
+    """The parts of a head; their outputs add up. Leaves and weights have six digits, in the parts themselves, so that they
     predict what is written."""
-    risk = head == "risk"
+    if head in ADDITIVE:
+        return [additive.fit(facts, y.astype(float), weights(groups), directions)]
     size = bag or BAG
     boosters = []
     for k in range(size):
         parameters = dict(PARAMETERS, monotone_constraints=directions, seed=SEED + k)
-        if not risk:
-            parameters["num_leaves"] = OTHER_LEAVES
         data = lgb.Dataset(facts, y.astype(float), weight=weights(groups), free_raw_data=True)
-        booster = lgb.train(parameters, data, RISK_ROUNDS if risk else OTHER_ROUNDS)
+        booster = lgb.train(parameters, data, ROUNDS)
         for i, info in enumerate(booster.dump_model()["tree_info"]):
             for leaf in range(info["num_leaves"]):
                 booster.set_leaf_output(i, leaf, round(booster.get_leaf_output(i, leaf) / size, 6))
@@ -153,8 +154,8 @@ def fit(head, facts, y, groups, directions, bag=None):
     return boosters
 
 
-def predict(boosters, facts):
-    return sum(b.predict(facts, raw_score=True) for b in boosters)
+def predict(parts, facts):
+    return sum(p.predict(facts, raw_score=True) for p in parts)
 
 
 def sigmoid(x):
@@ -201,19 +202,26 @@ DOUBT = {"risk": 0.3}
 CONDITIONS = "conditions"
 
 
-def probability(head, boosters, scale, shift, names, facts):
-    """What the judge says: the curve over the trees, and the doubt."""
-    p = sigmoid(scale * predict(boosters, facts) + shift)
+def probability(head, parts, scale, shift, names, facts):
+    """What the judge says: the curve over the parts, and the doubt."""
+    p = sigmoid(scale * predict(parts, facts) + shift)
     return np.where(facts[:, names.index(CONDITIONS)] >= 1, np.maximum(p, DOUBT.get(head, 0.0)), p)
 
 
+def learnt(head, parts):
+    """The members of a head in the model file that hold what was learnt."""
+    if head in ADDITIVE:
+        return {"base": parts[0].base, "weights": parts[0].weights.tolist()}
+    return {"trees": [tree(x["tree_structure"]) for b in parts for x in b.dump_model()["tree_info"]]}
+
+
 def export(heads, names, training):
-    """The bytes of a model file. heads: name -> (boosters, scale, shift)."""
+    """The bytes of a model file. heads: name -> (parts, scale, shift)."""
     body = {
         "format": FORMAT, "name": NAME, "facts": FACTS_VERSION, "names": names, "training": training,
         "heads": {
-            name: {"scale": scale, "shift": shift, "doubt": DOUBT.get(name, 0.0), "strict": name in STRICT, "trees": [tree(x["tree_structure"]) for b in boosters for x in b.dump_model()["tree_info"]]}
-            for name, (boosters, scale, shift) in heads.items()
+            name: {"scale": scale, "shift": shift, "doubt": DOUBT.get(name, 0.0), "strict": name in STRICT, **learnt(name, parts)}
+            for name, (parts, scale, shift) in heads.items()
         },
     }
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode() + b"\n"

@@ -20,7 +20,7 @@ type Push struct {
 // Drivers is why a question was answered as it was. The pushes and the base add up to the log odds of Learnt.
 type Drivers struct {
 	Question string `json:"question"`
-	// Fault is the probability of a fault that the answer is made of, Learnt what the trees alone say: it is less where the
+	// Fault is the probability of a fault that the answer is made of, Learnt what was learnt alone says: it is less where the
 	// agent's instructions hold conditions that the judge cannot read.
 	Fault  float64 `json:"fault"`
 	Learnt float64 `json:"learnt"`
@@ -55,11 +55,14 @@ func (j *Judge) Explain(s *questions.State, asked []questions.Question, most int
 	return all, nil
 }
 
-// drivers attributes each step of the way through a tree to the fact that was asked there: a node is worth the mean of
-// the leaves below it, and a step is worth the difference.
+// drivers attributes to each fact of a sum its weight times its value, and each step of the way through a tree to the fact
+// that was asked there: a node is worth the mean of the leaves below it, and a step is worth the difference.
 func (h *head) drivers(x Vector, most int) Drivers {
 	by := make([]float64, len(x))
-	base := h.shift
+	base := h.shift + h.scale*h.base
+	for i, w := range h.weights {
+		by[i] = h.scale * w * x[i]
+	}
 	for i := range h.trees {
 		base += h.scale * h.trees[i].attribute(x, h.scale, by)
 	}

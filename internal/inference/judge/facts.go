@@ -8,7 +8,7 @@ import (
 
 // FactsVersion names the meaning of the facts. A changed meaning is a new version, for which a model has to be trained
 // anew: it is part of the fingerprint.
-const FactsVersion = "f4"
+const FactsVersion = "f5"
 
 // Direction says which way a fact may move the risk that a model sees. Training holds models to it.
 type Direction int

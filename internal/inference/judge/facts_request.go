@@ -18,7 +18,12 @@ var requestFacts = []Fact{
 	{"object_user", "share of the other words in the tool's name that stand in the user's words; -1 without any", Free, func(v *view) float64 { return v.cover(v.object, v.user.words) }},
 	{"name_user", "share of all words in the tool's name that stand in the user's words", Lowers, func(v *view) float64 { return v.cover(v.name, v.user.words) }},
 	{"name_latest", "the same, in the latest turn", Free, func(v *view) float64 { return v.cover(v.name, v.latest.words) }},
-	{"about_user", "share of the words that open the tool's description that stand in the user's words", Lowers, func(v *view) float64 { return v.cover(v.about, v.user.words) }},
+	{"about_user", "share of the words that open the tool's description, or of its name if it has none, that stand in the user's words", Lowers, func(v *view) float64 {
+		if len(v.about) == 0 { // no agent of the training data has such tools: that a policy says little about one says nothing
+			return v.cover(v.name, v.user.words)
+		}
+		return v.cover(v.about, v.user.words)
+	}},
 	{"args_user", "share of the words in argument names that stand in the user's words", Free, func(v *view) float64 { return v.cover(v.args, v.user.words) }},
 	{"call_user", "weight of the call's words, name and values, that stand in the user's words", Lowers, func(v *view) float64 { return v.callCover(v.user.words) }},
 	{"call_latest", "the same, in the latest turn", Free, func(v *view) float64 { return v.callCover(v.latest.words) }},

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -240,5 +241,22 @@ func TestOnlyCallsMakeOrigins(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// That a policy does not describe a tool is no sign of anything: what the user asks for is then known by the tool's name.
+func TestAToolWithoutADescriptionIsKnownByItsName(t *testing.T) {
+	for name, test := range map[string]struct {
+		about string
+		want  float64
+	}{
+		"a description": {"Removes zebras.", 0},
+		"none":          {"", 1},
+	} {
+		s := call{tool: "delete_pod", about: test.about, user: []string{"delete the pod"}}.state()
+		i := slices.IndexFunc(catalog, func(f Fact) bool { return f.Name == "about_user" })
+		if got := Facts(s)[i]; got != test.want {
+			t.Errorf("%s: about_user = %v, want %v", name, got, test.want)
+		}
 	}
 }

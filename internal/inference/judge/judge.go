@@ -1,5 +1,5 @@
-// Package judge is the small judge inside the gate: boosted trees over facts that code computes about a call. It reads no
-// text as language and needs no library, and it says which facts drove an answer. It is pure: no I/O, no clock.
+// Package judge is the small judge inside the gate: weights and boosted trees over facts that code computes about a call. It
+// reads no text as language and needs no library, and it says which facts drove an answer. It is pure: no I/O, no clock.
 //
 // What tools and the agent say can only raise its suspicion. See passages.go and view.look.
 package judge

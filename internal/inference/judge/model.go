@@ -12,10 +12,11 @@ import (
 	"slices"
 )
 
-// Format names the layout of a model file: JSON with the members of Model's reader below, each tree as arrays over its
-// nodes. Node i asks whether facts[feature[i]] <= threshold[i] and goes to left[i] if so, else to right[i]; a negative
-// number -1-k is leaf k. The outputs of a head's trees add up, and a sigmoid of scale*sum+shift makes a probability of it.
-const Format = "gatewright-judge/1"
+// Format names the layout of a model file: JSON with the members of Model's reader below. A head is a sum, base plus a weight
+// for each fact, or trees, whose outputs add up; a sigmoid of scale*sum+shift makes a probability of it. A tree is arrays over
+// its nodes: node i asks whether facts[feature[i]] <= threshold[i] and goes to left[i] if so, else to right[i]; a negative
+// number -1-k is leaf k.
+const Format = "gatewright-judge/2"
 
 // Limits of a model file: far beyond what training makes, and small enough that a file cannot exhaust a gate.
 const (
@@ -24,7 +25,7 @@ const (
 	maxNodes      = 1024
 )
 
-// Model holds the trees of each head.
+// Model holds the heads.
 type Model struct {
 	hash, name string
 	heads      map[string]*head
@@ -36,7 +37,10 @@ type head struct {
 	// doubt is the least probability of a fault where the agent's instructions hold conditions for what the tool does. The
 	// judge cannot read whether they are met, so it must not be sure.
 	doubt float64
-	trees []tree
+	// base and weights are of a head that is a sum, trees of one that is not.
+	base    float64
+	weights Vector
+	trees   []tree
 }
 
 // tree is a list of nodes whose first is the root. One without nodes has a single leaf.
@@ -62,11 +66,13 @@ type modelFile struct {
 }
 
 type headFile struct {
-	Scale  *float64   `json:"scale"`
-	Shift  *float64   `json:"shift"`
-	Doubt  float64    `json:"doubt"`
-	Strict bool       `json:"strict"`
-	Trees  []treeFile `json:"trees"`
+	Scale   *float64   `json:"scale"`
+	Shift   *float64   `json:"shift"`
+	Doubt   float64    `json:"doubt"`
+	Strict  bool       `json:"strict"`
+	Base    float64    `json:"base"`
+	Weights Vector     `json:"weights"`
+	Trees   []treeFile `json:"trees"`
 }
 
 type treeFile struct {
@@ -152,16 +158,32 @@ func (f *headFile) build() (*head, error) {
 	if !isFinite(f.Doubt) || f.Doubt < 0 || f.Doubt >= 1 {
 		return nil, errors.New("doubt has to be a probability below 1")
 	}
-	if len(f.Trees) == 0 || len(f.Trees) > maxTrees {
-		return nil, fmt.Errorf("has %d trees, want 1 to %d", len(f.Trees), maxTrees)
+	h := &head{scale: *f.Scale, shift: *f.Shift, doubt: f.Doubt, base: f.Base, weights: f.Weights, trees: make([]tree, len(f.Trees))}
+	if len(f.Weights) > 0 {
+		return h, f.checkSum()
 	}
-	h := &head{scale: *f.Scale, shift: *f.Shift, doubt: f.Doubt, trees: make([]tree, len(f.Trees))}
+	if len(f.Trees) == 0 || len(f.Trees) > maxTrees || f.Base != 0 {
+		return nil, fmt.Errorf("has no weights, and %d trees with base %v: want 1 to %d trees without", len(f.Trees), f.Base, maxTrees)
+	}
 	for i := range f.Trees {
 		if err := f.Trees[i].build(&h.trees[i]); err != nil {
 			return nil, fmt.Errorf("tree %d: %w", i, err)
 		}
 	}
 	return h, nil
+}
+
+// checkSum checks a head that is a sum: one weight for each fact, none against the direction of its fact.
+func (f *headFile) checkSum() error {
+	if len(f.Trees) > 0 || len(f.Weights) != len(catalog) || !isFinite(f.Base) {
+		return fmt.Errorf("has %d weights, %d trees and base %v: want %d weights, no tree and a finite base", len(f.Weights), len(f.Trees), f.Base, len(catalog))
+	}
+	for i, w := range f.Weights {
+		if !isFinite(w) || w*float64(catalog[i].Direction) < 0 {
+			return fmt.Errorf("weight %v of fact %s is against its direction, or not finite", w, catalog[i].Name)
+		}
+	}
+	return nil
 }
 
 // build checks a tree: children come after their parent, so that every way through it ends.
@@ -213,7 +235,10 @@ func (t *tree) leaf(x Vector) float64 {
 
 // sum is the raw output of a head.
 func (h *head) sum(x Vector) float64 {
-	total := 0.0
+	total := h.base
+	for i, w := range h.weights {
+		total += w * x[i]
+	}
 	for i := range h.trees {
 		total += h.trees[i].leaf(x)
 	}
@@ -228,7 +253,7 @@ func (h *head) probability(x Vector) float64 {
 	return p
 }
 
-// learnt is what the trees alone say.
+// learnt is what the sum or the trees alone say.
 func (h *head) learnt(x Vector) float64 {
 	return 1 / (1 + math.Exp(-(h.scale*h.sum(x) + h.shift)))
 }

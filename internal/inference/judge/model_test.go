@@ -3,6 +3,7 @@ package judge
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -21,7 +22,7 @@ func loaded(tb testing.TB) *Model {
 	return m
 }
 
-// What Python predicts on its own trees is what Go reads out of the file.
+// What Python predicts is what Go reads out of the file.
 func TestPredictionsAreThoseOfTraining(t *testing.T) {
 	data, err := os.ReadFile("testdata/predictions.json")
 	if err != nil {
@@ -95,6 +96,21 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 		}
 		return bytes.Replace(models.Judge, []byte(from), []byte(to), 1)
 	}
+	changeWeights := func(with func(Vector) Vector) []byte {
+		var file map[string]any
+		var weights struct {
+			Heads struct{ Risk struct{ Weights Vector } }
+		}
+		if err := errors.Join(json.Unmarshal(models.Judge, &file), json.Unmarshal(models.Judge, &weights)); err != nil {
+			t.Fatal(err)
+		}
+		file["heads"].(map[string]any)["risk"].(map[string]any)["weights"] = with(weights.Heads.Risk.Weights)
+		data, err := json.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
 	tests := map[string]struct {
 		data []byte
 		want string
@@ -110,6 +126,9 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 		"a head too many":                     {change(`"risk":{`, `"more":{"scale":1,"shift":0,"trees":[{"feature":[],"threshold":[],"left":[],"right":[],"leaf":[0]}]},"risk":{`), "nothing asks for"},
 		"a head that saw the other facts":     {change(`"strict":false`, `"strict":true`), "of the other kind"},
 		"a tree whose node leads to no other": {change(`"left":[`, `"left":[1000,`), "do not fit"},
+		"a weight against its direction":      {changeWeights(func(w Vector) Vector { w[0] = -1; return w }), "nowhere_count is against its direction"},
+		"a weight too few":                    {changeWeights(func(w Vector) Vector { return w[1:] }), "weights, 0 trees"},
+		"a head of nothing":                   {changeWeights(func(Vector) Vector { return nil }), "has no weights, and 0 trees"},
 		"a curve that falls":                  {change(`"scale":`, `"scale":-`), "positive"},
 		"more bytes than are read":            {make([]byte, maxModelBytes+1), "at most"},
 	}
