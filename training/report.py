@@ -1,4 +1,4 @@
-"""Measures the judge on the public cases, each source scored by trees that never saw a row of it, and writes the tables
+"""Measures the judge on the public cases, each source scored by a judge that never saw a row of it, and writes the tables
 of the model card: python training/report.py, from the root of the repository, after train.py."""
 
 import json
@@ -18,7 +18,7 @@ RESAMPLES = 1000
 
 
 def unseen(t, public, source):
-    """Rows that may train the trees that score a source: none of it, none of the same benchmark under another name, and none
+    """Rows that may train what scores a source: none of it, none of the same benchmark under another name, and none
     that is one of the scored calls."""
     near = {"apollo-tau-bench": "apollo"}.get(source, source)
     scored = set(public.meta["digest"][public.meta["source"] == source])
@@ -26,7 +26,7 @@ def unseen(t, public, source):
 
 
 def score(t, public, view, directions, calibration, also=None):
-    """Risk of each public case by trees that have not seen its source; view says which facts: "facts" or "strict". The last
+    """Risk of each public case by a head that has not seen its source; view says which facts: "facts" or "strict". The last
     of what is returned is the risk of the same cases by the facts of another table."""
     y, groups = trees.targets(t)["risk"], trees.group(t)
     parts, out, learnt, other = {}, np.zeros(len(public)), np.zeros(len(public)), np.zeros(len(public))

@@ -16,7 +16,7 @@ FIXTURE_ROWS = 64
 
 
 def calibrate(head, t, y, groups, directions):
-    """Fits the curve on agents that the trees behind each prediction have not seen."""
+    """Fits the curve on agents that the parts behind each prediction have not seen."""
     raw, known = np.zeros(len(t)), y >= 0
     scored = np.zeros(len(t), dtype=bool)
     for g in sorted(set(groups)):
