@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -211,15 +212,27 @@ func TestAComputationStopsWithItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget(e)
-	ctx, cancel := context.WithCancel(t.Context())
-	// The caller is gone when the first piece is computed: the engine notices inside of it.
-	ended := ctx.Err
-	e.network.ended.Store(&ended)
-	cancel()
-	if err := e.network.extend(e.layout.head[:8], 0, false); err == nil {
-		t.Error("the engine computed for a caller who has gone away")
+	if err := e.network.cut(0); err != nil {
+		t.Fatal(err)
 	}
-	e.network.ended.Store(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	// The caller is gone when the second piece is computed: the engine notices inside of it.
+	done := e.network.stop.watch(ctx)
+	if err := e.network.extend(e.layout.head[:8], 0, false); err != nil {
+		t.Errorf("the engine did not compute for a caller who waits: %v", err)
+	}
+	cancel()
+	for e.network.stop.up.Load() == 0 {
+		runtime.Gosched()
+	}
+	const aborted = 2 // what the engine returns then, and not for a piece that it cannot compute
+	if err := e.network.extend(e.layout.head[8:16], 8, false); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("code %d", aborted)) {
+		t.Errorf("the engine computed for a caller who has gone away, or failed: %v", err)
+	}
+	done()
+	if e.network.stop.up.Load() != 0 {
+		t.Error("the next caller would be told that he has gone away")
+	}
 	if _, err := e.Ask(ctx, state, []questions.Question{short("mail")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -255,9 +255,7 @@ func (e *Engine) Ask(ctx context.Context, state []byte, asked []questions.Questi
 			return engine.Reply{}, &engine.Error{Reason: engine.NotSupported, Question: q.Name, Detail: err.Error()}
 		}
 	}
-	ended := ctx.Err
-	e.network.ended.Store(&ended)
-	defer e.network.ended.Store(nil)
+	defer e.network.stop.watch(ctx)()
 	if e.description.readout == ClassHead {
 		return e.askClassHead(ctx, state, asked)
 	}

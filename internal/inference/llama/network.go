@@ -3,7 +3,6 @@ package llama
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	native "github.com/hybridgroup/yzma/pkg/llama"
 )
@@ -19,9 +18,7 @@ type network struct {
 	vocab   native.Vocab
 	batch   native.Batch
 	words   int
-	// ended gives the error of the request's context. The engine asks for it some hundred times in each piece, by a function
-	// that was given to it once, so it has to lie somewhere.
-	ended *atomic.Pointer[func() error]
+	stop    *stopSign
 }
 
 // shape is how a network computes.
@@ -42,7 +39,7 @@ func loadModel(path string) (*network, error) {
 	if err != nil {
 		return nil, refuse(ModelMalformed, "the engine does not load the model")
 	}
-	n := &network{model: model, vocab: native.ModelGetVocab(model), ended: new(atomic.Pointer[func() error])}
+	n := &network{model: model, vocab: native.ModelGetVocab(model)}
 	n.words = int(native.VocabNTokens(n.vocab))
 	return n, nil
 }
@@ -54,12 +51,16 @@ func (n *network) prepare(s shape) error {
 	params.NSeqMax, params.NOutputsMax = 1, 1
 	params.NThreads, params.NThreadsBatch = int32(s.threads), int32(s.threads)
 	params.NoPerf = 1
+	var err error
+	if n.stop, err = newStopSign(); err != nil {
+		return refuse(LibraryMissing, "%v", err)
+	}
+	params.AbortCallback, params.AbortCallbackData = isUpAddress, n.stop.address()
 	// Models with a sliding window must keep what lies outside of it too, or the cache cannot be cut back.
 	params.SwaFull = 1
 	if s.classHead {
 		params.PoolingType, params.Embeddings, params.NOutputsMax = native.PoolingTypeRank, 1, 0
 	}
-	var err error
 	if n.context, err = native.InitFromModel(n.model, params); err != nil {
 		return refuse(MemoryTooSmall, "the engine cannot make a context of %d tokens", s.window)
 	}
@@ -67,14 +68,7 @@ func (n *network) prepare(s shape) error {
 		return refuse(ModelMalformed, "the model has no cache: %v", err)
 	}
 	n.batch = native.BatchInit(int32(s.batch), 0, 1)
-	native.SetAbortCallback(n.context, n.isLeft)
 	return nil
-}
-
-// isLeft says that the caller has gone away. What is computed stops then.
-func (n *network) isLeft() bool {
-	ended := n.ended.Load()
-	return ended != nil && (*ended)() != nil
 }
 
 // tokens splits text that holds no NUL. Only text of this package or of the model's template may have special tokens.
@@ -181,6 +175,9 @@ func (n *network) close() error {
 		errs[1] = native.Free(n.context)
 	}
 	errs[2] = native.ModelFree(n.model)
+	if n.stop != nil {
+		n.stop.free()
+	}
 	*n = network{}
 	for _, err := range errs {
 		if err != nil {

@@ -10,7 +10,7 @@ func readLabels(scores []float32, labels []token, temperature float64) (p []floa
 		if math.IsNaN(float64(s)) || math.IsInf(float64(s), 1) {
 			return nil, 0, false
 		}
-		top = math.Max(top, float64(s))
+		top = max(top, float64(s))
 	}
 	total := 0.0
 	for _, s := range scores {
@@ -29,7 +29,7 @@ func readLabels(scores []float32, labels []token, temperature float64) (p []floa
 func softmax(scores []float64, temperature float64) []float64 {
 	top := math.Inf(-1)
 	for _, s := range scores {
-		top = math.Max(top, s)
+		top = max(top, s)
 	}
 	p := make([]float64, len(scores))
 	sum := 0.0
