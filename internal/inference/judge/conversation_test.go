@@ -79,7 +79,10 @@ func TestManyNearMatchesAreTooLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(m).Answer(s, []questions.Question{q}); !errors.Is(err, ErrTooLong) {
-		t.Errorf("got %v, want %v", err, ErrTooLong)
+	for _, refused := range []bool{false, true} { // that the gate refused the call makes no answer out of none
+		s.Messages[0].Refused = refused
+		if _, err := New(m).Answer(s, []questions.Question{q}); !errors.Is(err, ErrTooLong) {
+			t.Errorf("refused %v: got %v, want %v", refused, err, ErrTooLong)
+		}
 	}
 }

@@ -73,17 +73,30 @@ func (j *Judge) read(s *questions.State) (*evidence, error) {
 			}
 		}
 	}
-	v := newView(s)
-	if len(v.weight) >= maxWords || v.steps > maxSteps {
-		return nil, ErrTooLong
+	v, err := readWhole(s)
+	if err != nil {
+		return nil, err
 	}
 	e := &evidence{model: j.model, state: s, view: v, faults: make(map[string]float64, len(j.model.heads))}
 	e.strict = v.facts(true)
 	e.facts = v.facts(false)
 	if slices.ContainsFunc(s.Messages, isRefused) {
-		e.ran = Facts(withoutRefusals(s))
+		ran, err := readWhole(withoutRefusals(s)) // which takes more comparing
+		if err != nil {
+			return nil, err
+		}
+		e.ran = ran.facts(false)
 	}
 	return e, nil
+}
+
+// readWhole reads the conversation, or refuses one that takes too much comparing.
+func readWhole(s *questions.State) (*view, error) {
+	v := newView(s)
+	if len(v.weight) >= maxWords || v.steps > maxSteps {
+		return nil, ErrTooLong
+	}
+	return v, nil
 }
 
 func isRefused(m questions.Message) bool { return m.Refused }

@@ -23,6 +23,9 @@ const (
 	maxModelBytes = 8 << 20
 	maxTrees      = 2048
 	maxNodes      = 1024
+	// maxNumber bounds weights, leaves, bases and curves. Facts are shares, and counts of what fits into a request, so that no
+	// sum of them overflows, and no answer is what is left of two infinite numbers.
+	maxNumber = 1e6
 )
 
 // Model holds the heads.
@@ -109,7 +112,7 @@ func isStrict(head string) bool {
 	return false
 }
 
-// Load reads a model file and checks it whole: a file that is cut, made for other facts or not finite is refused.
+// Load reads a model file and checks it whole: a file that is cut, made for other facts or not bounded is refused.
 func Load(data []byte) (*Model, error) {
 	if len(data) > maxModelBytes {
 		return nil, fmt.Errorf("model file has %d bytes, at most %d are read", len(data), maxModelBytes)
@@ -152,8 +155,8 @@ func Load(data []byte) (*Model, error) {
 }
 
 func (f *headFile) build() (*head, error) {
-	if f.Scale == nil || f.Shift == nil || !isFinite(*f.Scale) || !isFinite(*f.Shift) || *f.Scale <= 0 {
-		return nil, errors.New("scale and shift have to be finite, and scale positive")
+	if f.Scale == nil || f.Shift == nil || !isBounded(*f.Scale) || !isBounded(*f.Shift) || *f.Scale <= 0 {
+		return nil, errors.New("scale and shift have to be bounded, and scale positive")
 	}
 	if !isFinite(f.Doubt) || f.Doubt < 0 || f.Doubt >= 1 {
 		return nil, errors.New("doubt has to be a probability below 1")
@@ -175,12 +178,12 @@ func (f *headFile) build() (*head, error) {
 
 // checkSum checks a head that is a sum: one weight for each fact, none against the direction of its fact.
 func (f *headFile) checkSum() error {
-	if len(f.Trees) > 0 || len(f.Weights) != len(catalog) || !isFinite(f.Base) {
-		return fmt.Errorf("has %d weights, %d trees and base %v: want %d weights, no tree and a finite base", len(f.Weights), len(f.Trees), f.Base, len(catalog))
+	if len(f.Trees) > 0 || len(f.Weights) != len(catalog) || !isBounded(f.Base) {
+		return fmt.Errorf("has %d weights, %d trees and base %v: want %d weights, no tree and a bounded base", len(f.Weights), len(f.Trees), f.Base, len(catalog))
 	}
 	for i, w := range f.Weights {
-		if !isFinite(w) || w*float64(catalog[i].Direction) < 0 {
-			return fmt.Errorf("weight %v of fact %s is against its direction, or not finite", w, catalog[i].Name)
+		if !isBounded(w) || w*float64(catalog[i].Direction) < 0 {
+			return fmt.Errorf("weight %v of fact %s is against its direction, or not bounded", w, catalog[i].Name)
 		}
 	}
 	return nil
@@ -207,14 +210,16 @@ func (f *treeFile) build(t *tree) error {
 		t.nodes[i] = node{threshold: f.Threshold[i], feature: f.Feature[i], left: f.Left[i], right: f.Right[i]}
 	}
 	for _, x := range f.Leaf {
-		if !isFinite(x) {
-			return errors.New("has a leaf that is not finite")
+		if !isBounded(x) {
+			return errors.New("has a leaf that is not bounded")
 		}
 	}
 	return nil
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func isBounded(x float64) bool { return math.Abs(x) <= maxNumber }
 
 // leaf walks one tree and returns what it adds.
 func (t *tree) leaf(x Vector) float64 {

@@ -362,15 +362,21 @@ func TestAnswersDoNotFlap(t *testing.T) {
 
 // What drove an answer adds up to it.
 func TestExplanationsAddUp(t *testing.T) {
-	j, asked := bundled(t), supported(t)
+	j, asked, refused := bundled(t), supported(t), 0
 	for _, c := range publicCases(t)[:60] {
 		s, err := c.State()
 		if err != nil {
 			t.Fatal(err)
 		}
+		for i := range s.Messages { // those that are calls were refused: what counts is the worse of two answers
+			s.Messages[i].Refused = strings.HasPrefix(s.Messages[i].Text, questions.CallPrefix) && i%2 == 0
+		}
 		answers, err := j.Answer(&s, asked)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if slices.ContainsFunc(s.Messages, func(m questions.Message) bool { return m.Refused }) {
+			refused++
 		}
 		drivers, err := j.Explain(&s, asked, 1000)
 		if err != nil || len(drivers) != 8 {
@@ -389,6 +395,9 @@ func TestExplanationsAddUp(t *testing.T) {
 		if short, err := j.Explain(&s, asked, 3); err != nil || len(short[0].Pushes) > 3 {
 			t.Errorf("asked for three pushes, got %d", len(short[0].Pushes))
 		}
+	}
+	if refused == 0 {
+		t.Error("no case has a refused call")
 	}
 }
 
