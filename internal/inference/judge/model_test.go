@@ -128,7 +128,7 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 		"a tree whose node leads to no other": {change(`"left":[`, `"left":[1000,`), "do not fit"},
 		"a weight against its direction":      {changeWeights(func(w Vector) Vector { w[0] = -1; return w }), "nowhere_count is against its direction"},
 		"a weight that overflows":             {changeWeights(func(w Vector) Vector { w[0] = 1e308; return w }), "not bounded"},
-		"a base that overflows":               {change(`"base":`, `"base":1e30`), "bounded base"},
+		"a base that overflows":               {change(`"base":`, `"base":9999999`), "bounded base"},
 		"a sum with trees beside it":          {change(`"weights":[`, `"trees":[{"feature":[],"threshold":[],"left":[],"right":[],"leaf":[0]}],"weights":[`), "1 trees"},
 		"trees with a base":                   {change(`"trees":[`, `"base":1,"trees":[`), "with base 1"},
 		"a weight too few":                    {changeWeights(func(w Vector) Vector { return w[1:] }), "weights, 0 trees"},
