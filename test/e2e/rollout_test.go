@@ -108,6 +108,19 @@ func (c *cluster) promoted(t *testing.T) {
 	after := c.field(t, "decidermodel/smol", "{.status.active.name}")
 	c.note(t, "candidate %s, which decides the same, took over after %.1f s: Evaluated is %s", after, time.Since(start).Seconds(), c.condition(t, "smol", "Evaluated"))
 
+	// Only once gates have asked it for a while is there something to roll back: the status is ahead of them.
+	asked := 0
+	eventually(t, time.Minute, func() error {
+		got, err := c.review(t, ship("R-0"))
+		if f := got.Decision.Fingerprint; err != nil || f == "" || f == fingerprint {
+			return fmt.Errorf("answered by %q: %w", f, err)
+		}
+		if asked++; asked < 20 {
+			return fmt.Errorf("answered %d times by the candidate", asked)
+		}
+		return nil
+	})
+
 	start = time.Now()
 	c.note(t, "`kubectl gatewright model rollback smol --to %s`: %s", before, strings.TrimSpace(c.kubectl(t, "gatewright", "model", "rollback", "smol", "--to", before)))
 	eventually(t, 4*time.Minute, func() error { return c.serves(t, func(name string) bool { return name == before }) })
