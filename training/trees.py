@@ -1,5 +1,5 @@
-"""Labels, heads, calibration and numbers that training and report share. Everything is seeded and single-threaded, so that
-the same data gives the same bytes."""
+"""Labels, heads, calibration and numbers that training and report share. Everything is seeded, and trees grow on one
+thread, so that the same data gives the same bytes; additive.py says how sums do."""
 
 import csv
 import hashlib

@@ -27,7 +27,6 @@ import (
 type calibrateOptions struct {
 	gateOptions
 	policySource
-	url, tokenFile string
 	check          bool
 	minimum        int
 	margin         float64
@@ -53,10 +52,8 @@ func newCalibrate() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	o.gateOptions.bind(c)
-	o.policySource.bind(c, "folder with the policies and the decider to calibrate")
+	o.policySource.bind(c, "folder with the policies and the decider to calibrate", "address of a gate to ask instead; its decider must have no calibration yet")
 	f := c.Flags()
-	f.StringVar(&o.url, "url", "", "address of a gate to ask instead; its decider must have no calibration yet")
-	f.StringVar(&o.tokenFile, "token-file", "", "with --url: file with the bearer token")
 	f.BoolVar(&o.check, "check", false, "only say whether the present probabilities fit the cases")
 	f.IntVar(&o.minimum, "minimum", 50, "labelled answers of a type that each half needs")
 	f.Float64Var(&o.margin, "margin", 0.02, "with --check: how much worse the calibration error has to be, interval and all, before it counts")
@@ -75,12 +72,10 @@ func newCalibrate() *cobra.Command {
 }
 
 func (o *calibrateOptions) validate() error {
-	if err := o.policySource.validate(o.url, "calibrate"); err != nil {
+	if err := o.policySource.validate("calibrate"); err != nil {
 		return err
 	}
 	switch {
-	case o.tokenFile != "" && o.url == "":
-		return errors.New("--token-file is for --url")
 	case o.minimum < 20:
 		return errors.New("--minimum: want 20 or more: fewer answers fit any temperature")
 	case o.margin < 0 || o.margin >= 1:

@@ -46,7 +46,6 @@ func (o *gateOptions) bind(c *cobra.Command) {
 type evalOptions struct {
 	gateOptions
 	policySource
-	url, tokenFile             string
 	configurations             []string
 	repeats                    int
 	format, output, resume     string
@@ -89,9 +88,7 @@ func newEval() *cobra.Command {
 
 func (o *evalOptions) bindGates(c *cobra.Command) {
 	f := c.Flags()
-	o.policySource.bind(c, "folder with the policies and deciders to measure")
-	f.StringVar(&o.url, "url", "", "address of a gate to measure instead")
-	f.StringVar(&o.tokenFile, "token-file", "", "with --url: file with the bearer token")
+	o.policySource.bind(c, "folder with the policies and deciders to measure", "address of a gate to measure instead")
 	f.StringSliceVar(&o.configurations, "configurations", []string{"rules-only", "decider-only", "stacked"}, "what to measure of --manifests or --policy-for-cases")
 	f.IntVar(&o.repeats, "repeats", 1, "how often each case is asked about; more than one gives the flap rate")
 	f.Float64Var(&o.temperature, "temperature", 0, "draw the answers of deciders that write them (OllamaVerdict, OpenAIVerdict) at this temperature; with --repeats it shows how much they waver")
@@ -145,12 +142,10 @@ func (o *evalOptions) run(ctx context.Context) error {
 }
 
 func (o *evalOptions) validate() error {
-	if err := o.policySource.validate(o.url, "measure"); err != nil {
+	if err := o.policySource.validate("measure"); err != nil {
 		return err
 	}
 	switch {
-	case o.tokenFile != "" && o.url == "":
-		return errors.New("--token-file is for --url")
 	case !slices.Contains([]string{"text", "json", "junit", "html"}, o.format):
 		return errors.New("--format: want text, json, junit or html")
 	case o.repeats < 1 || o.concurrency < 1:

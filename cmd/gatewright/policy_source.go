@@ -10,15 +10,19 @@ import (
 	"gatewright.dev/gatewright/internal/evaluation/local"
 )
 
-// policySource is where a command takes the policies of its own gates from.
+// policySource is where a command takes the policies of its own gates from, or the address of a gate that has some.
 type policySource struct {
 	manifests              string
 	forCases               bool
 	ladder, decider, print string
+	url, tokenFile         string
 }
 
-func (s *policySource) bind(c *cobra.Command, manifests string) {
+// bind takes what --manifests and --url mean to the command.
+func (s *policySource) bind(c *cobra.Command, manifests, url string) {
 	f := c.Flags()
+	f.StringVar(&s.url, "url", "", url)
+	f.StringVar(&s.tokenFile, "token-file", "", "with --url: file with the bearer token")
 	f.StringVar(&s.manifests, "manifests", "", manifests)
 	f.BoolVar(&s.forCases, "policy-for-cases", false, "list the tools of the cases in a policy of their own; --manifests then only gives deciders")
 	f.StringVar(&s.ladder, "ladder", "", "with --policy-for-cases: file with a ToolPolicy that gives classes, questions and decider; by default matches_request alone decides")
@@ -26,13 +30,15 @@ func (s *policySource) bind(c *cobra.Command, manifests string) {
 	f.StringVar(&s.print, "fingerprint", "", "with --policy-for-cases: fingerprint of the decider; known for the embedded one")
 }
 
-// validate says whether the flags name either policies or, by its address, a gate that has some.
-func (s *policySource) validate(url, purpose string) error {
+// validate says whether the flags name either policies or a gate.
+func (s *policySource) validate(purpose string) error {
 	switch {
-	case (url != "") == (s.manifests != "" || s.forCases):
+	case (s.url != "") == (s.manifests != "" || s.forCases):
 		return errors.New("name what to " + purpose + ": --manifests, --policy-for-cases or --url")
 	case !s.forCases && (s.ladder != "" || s.decider != "" || s.print != ""):
 		return errors.New("--ladder, --decider and --fingerprint are for --policy-for-cases")
+	case s.tokenFile != "" && s.url == "":
+		return errors.New("--token-file is for --url")
 	}
 	return nil
 }
