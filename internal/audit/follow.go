@@ -129,15 +129,8 @@ func (f *follower) next(opened os.FileInfo) (bool, error) {
 		return true, nil // its last lines, written just before it was full
 	}
 	for _, path := range append(full, f.path) {
-		head, ok, err := firstHead(path)
-		if errors.Is(err, os.ErrNotExist) || err == nil && !ok {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		if f.seq > 0 && head.seq == f.seq+1 {
-			return true, f.goOn(path)
+		if found, err := f.goOn(path); err != nil || found {
+			return found, err
 		}
 	}
 	isFull := slices.ContainsFunc(full, func(path string) bool {
@@ -150,14 +143,23 @@ func (f *follower) next(opened os.FileInfo) (bool, error) {
 	return false, nil // the next one is about to be made
 }
 
-func (f *follower) goOn(path string) error {
+// goOn goes on in a file if that begins with the next line. The line is read from the open file: by the time that a name is
+// opened once more, the file may be full and the name that of a later one.
+func (f *follower) goOn(path string) (bool, error) {
 	file, err := os.Open(filepath.Clean(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return err
+		return false, err
+	}
+	head, ok, err := fileHead(file)
+	if err != nil || !ok || f.seq == 0 || head.seq != f.seq+1 {
+		return false, errors.Join(err, file.Close())
 	}
 	if err := f.end(nil); err != nil {
-		return errors.Join(err, file.Close())
+		return false, errors.Join(err, file.Close())
 	}
 	f.file, f.isOurs, f.offset = file, true, 0
-	return nil
+	return true, nil
 }

@@ -300,7 +300,11 @@ func firstHead(path string) (lineHead, bool, error) {
 		return lineHead{}, false, err
 	}
 	defer f.Close() //nolint:errcheck // read only
-	line, err := bufio.NewReaderSize(f, 1<<10).Peek(maxHead + 64)
+	return fileHead(f)
+}
+
+func fileHead(f io.ReaderAt) (lineHead, bool, error) {
+	line, err := bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<10), 1<<10).Peek(maxHead + 64)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return lineHead{}, false, err
 	}

@@ -334,6 +334,7 @@ func TestFilesThatWereSaidToBeDroppedMayStillBeThere(t *testing.T) {
 }
 
 func TestFollowAcrossFiles(t *testing.T) {
+	const lines = 400
 	path := filepath.Join(t.TempDir(), "audit.log")
 	f := mustOpen(t, path, small(Options{}))
 	mustAppend(t, f, "0")
@@ -344,22 +345,29 @@ func TestFollowAcrossFiles(t *testing.T) {
 	defer in.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	got := make(chan string, 100)
-	done := make(chan error)
+	got := make(chan string, lines)
+	done := make(chan error, 1)
 	go func() {
-		done <- Query(ctx, Follow(ctx, in, time.Millisecond), Filter{Kind: KindDecision}, func(e Entry) error {
+		done <- Query(ctx, Follow(ctx, in, time.Microsecond), Filter{Kind: KindDecision}, func(e Entry) error {
 			got <- e.ID
 			return nil
 		})
 	}()
 	var ids []string
-	for i := 1; i < 40; i++ { // some files come and go between two looks
+	for i := 1; i < lines; i++ { // some files come and go between two looks
 		mustAppend(t, f, fmt.Sprint(i))
 	}
-	for range 40 {
-		ids = append(ids, <-got)
+	for range lines {
+		select {
+		case id := <-got:
+			ids = append(ids, id)
+		case err := <-done:
+			t.Fatalf("the reader ended after %d lines: %v", len(ids), err)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the reader waits after %d lines, the last is %s", len(ids), ids[len(ids)-1])
+		}
 	}
-	if diff := cmp.Diff(numbers(40), ids); diff != "" {
+	if diff := cmp.Diff(numbers(lines), ids); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	cancel()
