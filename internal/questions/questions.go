@@ -14,7 +14,7 @@ const (
 	// SetVersion names the wording of the built-in questions. A changed word is a new version: thresholds were fitted to it.
 	SetVersion = "v1"
 	// PromptVersion names the layout of the state and of the question blocks. It is part of a decider's fingerprint.
-	PromptVersion = "p1"
+	PromptVersion = "p2"
 )
 
 // Limits of what may be asked: the subset that all known servers of typed questions share.

@@ -100,7 +100,8 @@ const maxDepth = 64
 // cut: a state that cannot be written whole is an error, and whether it fits is for the caller to say by its length.
 //
 // What stays the same from call to call comes first, so that a server can keep the work it did for that part: policy,
-// tool and agent, then the conversation, then the latest words, then the call and what code knows about it.
+// tool, agent and caller, then the conversation, then the latest words, then the call and where its values come from. That
+// the arguments fit their schema comes first too: a call of which it is not known to be true is rare.
 func RenderState(s State) ([]byte, error) {
 	var buf bytes.Buffer
 	w := writer{enc: jsontext.NewEncoder(&buf)}
@@ -108,7 +109,7 @@ func RenderState(s State) ([]byte, error) {
 	w.text("policy_note", s.Tool.Note)
 	w.tool(s.Tool)
 	w.texts("agent_instructions", s.System, false)
-	w.caller(s.Facts)
+	w.facts(s.Facts)
 	w.conversation(s.UserTurns)
 	w.texts("tool_results", s.ToolResults, s.ToolResults != nil)
 	w.call(s)
@@ -146,7 +147,7 @@ func (w *writer) tool(t Tool) {
 	w.end()
 }
 
-func (w *writer) caller(f Facts) {
+func (w *writer) facts(f Facts) {
 	w.key("caller")
 	w.begin()
 	w.texts("scopes_required", slices.Sorted(slices.Values(f.ScopesRequired)), true)
@@ -156,6 +157,8 @@ func (w *writer) caller(f Facts) {
 		w.key("stated_facts")
 		w.tree(f.Stated, 0)
 	}
+	w.key("arguments_fit_schema")
+	w.truth(f.SchemaValid)
 }
 
 // conversation keeps the latest turn apart: it is what the call answers.
@@ -175,14 +178,8 @@ func (w *writer) call(s State) {
 	w.key("proposed_call")
 	w.begin()
 	w.text("tool", s.Tool.Name)
-	w.text("server", s.Tool.Server)
 	w.key("arguments")
 	w.tree(s.Arguments, 0)
-	w.end()
-	w.key("facts_from_code")
-	w.begin()
-	w.key("arguments_fit_schema")
-	w.truth(s.Facts.SchemaValid)
 	w.key("argument_sources")
 	w.begin()
 	for _, source := range s.Facts.ArgumentSources {

@@ -87,9 +87,18 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if want := strings.ToLower(o.SHA256); want != "" && p.sum != want {
 		return nil, errors.Join(&LoadError{Reason: ModelHashMismatch, Detail: "the file is not the pinned one", Want: want, Got: p.sum}, p.close())
 	}
-	e, err := open(o, p, window)
+	w, err := p.widened(ctx, o.PrivateDir)
 	if err != nil {
 		return nil, errors.Join(err, p.close())
+	}
+	if w != p {
+		if err := p.close(); err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+	}
+	e, err := open(o, w, window)
+	if err != nil {
+		return nil, errors.Join(err, w.close())
 	}
 	return e, nil
 }

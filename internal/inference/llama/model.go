@@ -48,13 +48,15 @@ type description struct {
 	longestWord                  int
 	template                     string
 	// classes are the labels of a class head in the order of its outputs.
-	classes  []string
-	fileSize int64
+	classes []string
+	// fileSize is how many bytes the file has, loadedSize how many the copy that is loaded: more where weights are widened.
+	fileSize, loadedSize int64
 }
 
 // describe refuses every file that this binding cannot serve and says why.
 func describe(h *gguf.Header) (description, error) {
 	d := description{fileSize: h.Size}
+	d.loadedSize, _ = h.Widened()
 	var ok bool
 	if d.architecture, ok = h.String("general.architecture"); !ok || d.architecture == "" {
 		return d, refuse(ModelMalformed, "the header names no architecture")
@@ -158,9 +160,10 @@ func (d *description) windowFor(asked int) (int, error) {
 	return window, nil
 }
 
-// memoryFor estimates what the model takes: its private copy, from which the weights are mapped, weights that are laid out
+// memoryFor estimates what the model takes: the private copy from which the weights are mapped, weights that are laid out
 // anew for the CPU, the cache of a whole window in 16-bit numbers, and what is computed at once. How much is laid out anew
-// depends on kind of weights and CPU, from nothing to all; all is counted.
+// depends on kind of weights and CPU, from nothing to all; all is counted. While a copy is widened the one that it is made of
+// takes less than that.
 func (d *description) memoryFor(window, batch int) uint64 {
 	const fixed = 96 << 20 // process, library and its tables
 	cache := uint64(d.layers) * uint64(window) * uint64(d.headsKV) * uint64(d.keyWidth+d.valueWidth) * 2
@@ -170,7 +173,7 @@ func (d *description) memoryFor(window, batch int) uint64 {
 	scores := uint64(d.vocab) * 4 * 4
 	activations := uint64(batch) * uint64(d.width) * 4 * 24
 	attention := uint64(d.heads) * uint64(batch) * uint64(window) * 4
-	return 2*uint64(d.fileSize) + cache + scores + activations + attention + fixed
+	return 2*uint64(d.loadedSize) + cache + scores + activations + attention + fixed
 }
 
 func (d *description) checkMemory(window, batch int, available uint64) error {

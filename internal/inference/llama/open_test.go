@@ -167,7 +167,7 @@ func TestMemoryIsEstimatedBeforeLoading(t *testing.T) {
 		t.Error(err)
 	}
 	larger := d
-	larger.fileSize += 1000 // its copy, and its weights laid out anew
+	larger.loadedSize += 1000 // its copy, and its weights laid out anew
 	if grows := larger.memoryFor(4096, 128) - d.memoryFor(4096, 128); grows != 2000 {
 		t.Errorf("a file that is 1000 bytes longer needs %d bytes more, want 2000", grows)
 	}

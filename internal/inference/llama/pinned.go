@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync"
 
+	"gatewright.dev/gatewright/internal/inference/llama/gguf"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -18,7 +20,8 @@ import (
 type pinned struct {
 	file *os.File
 	size int64
-	sum  string
+	// sum is the SHA-256 of the model file. loaded is that of this copy: another one if weights were widened.
+	sum, loaded string
 	// sealed says that the kernel refuses every change. Otherwise it is a file without a name, which only this process holds.
 	sealed bool
 }
@@ -29,6 +32,34 @@ const copyBlock = 4 << 20
 // pin copies a model into memory that is sealed afterwards or, if a directory is given, into a file of it that has lost its
 // name, and hashes what it copies.
 func pin(ctx context.Context, source io.Reader, directory string) (*pinned, error) {
+	p, err := private(directory, func(to io.Writer) error { return copyAll(ctx, to, source) })
+	if err != nil {
+		return nil, err
+	}
+	p.sum = p.loaded
+	return p, nil
+}
+
+// widened is p, or in its place a copy whose weights in Q5_0 are stored as Q8_0: the same numbers, but what the engine
+// multiplies without taking them apart first. It is made of the sealed bytes that were hashed.
+func (p *pinned) widened(ctx context.Context, directory string) (*pinned, error) {
+	h, err := gguf.Read(p.file, p.size)
+	if err != nil {
+		return nil, headerError(err)
+	}
+	if _, has := h.Widened(); !has {
+		return p, nil
+	}
+	w, err := private(directory, func(to io.Writer) error { return h.Widen(ctx, to, p.file) })
+	if err != nil {
+		return nil, err
+	}
+	w.sum = p.sum
+	return w, nil
+}
+
+// private makes a copy of what write writes.
+func private(directory string, write func(io.Writer) error) (*pinned, error) {
 	p := &pinned{}
 	var err error
 	if directory == "" {
@@ -39,14 +70,17 @@ func pin(ctx context.Context, source io.Reader, directory string) (*pinned, erro
 	if err != nil {
 		return nil, refuse(ModelUnreadable, "making a private copy: %v", err)
 	}
-	h := sha256.New()
-	if p.size, err = copyHashing(ctx, p.file, source, h); err == nil && directory == "" {
+	h := &hashing{to: p.file, hash: sha256.New()}
+	if err = write(h); err == nil && directory == "" {
 		err = p.seal()
 	}
-	if err != nil {
+	switch {
+	case gguf.FaultOf(err) != "":
+		return nil, errors.Join(headerError(err), p.file.Close())
+	case err != nil:
 		return nil, errors.Join(&LoadError{Reason: ModelUnreadable, Detail: fmt.Sprintf("making a private copy: %v", err), cause: err}, p.file.Close())
 	}
-	p.sum = hex.EncodeToString(h.Sum(nil))
+	p.size, p.loaded = h.size, hex.EncodeToString(h.hash.Sum(nil))
 	return p, nil
 }
 
@@ -69,28 +103,37 @@ func namelessFile(directory string) (*os.File, error) {
 	return f, nil
 }
 
-// copyHashing hashes each block while it is written.
-func copyHashing(ctx context.Context, to io.Writer, from io.Reader, h hash.Hash) (int64, error) {
+// hashing hashes what it passes on, both at once.
+type hashing struct {
+	to   io.Writer
+	hash hash.Hash
+	size int64
+}
+
+func (h *hashing) Write(p []byte) (int, error) {
+	var wait sync.WaitGroup
+	wait.Go(func() { h.hash.Write(p) })
+	n, err := h.to.Write(p)
+	wait.Wait()
+	h.size += int64(n)
+	return n, err
+}
+
+func copyAll(ctx context.Context, to io.Writer, from io.Reader) error {
 	block := make([]byte, copyBlock)
-	total := int64(0)
 	for {
 		if err := ctx.Err(); err != nil {
-			return total, err
+			return err
 		}
 		n, err := io.ReadFull(from, block)
-		var hashing sync.WaitGroup
-		hashing.Go(func() { h.Write(block[:n]) })
-		_, werr := to.Write(block[:n])
-		hashing.Wait()
-		if werr != nil {
-			return total, werr
+		if _, werr := to.Write(block[:n]); werr != nil {
+			return werr
 		}
-		total += int64(n)
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return total, nil
+			return nil
 		case err != nil:
-			return total, err
+			return err
 		}
 	}
 }
@@ -111,11 +154,11 @@ func (p *pinned) path() string { return fmt.Sprintf("/proc/self/fd/%d", p.file.F
 // verify hashes the copy once more, from which the weights are mapped.
 func (p *pinned) verify(ctx context.Context) error {
 	h := sha256.New()
-	if _, err := copyHashing(ctx, io.Discard, io.NewSectionReader(p.file, 0, p.size+1), h); err != nil {
+	if err := copyAll(ctx, h, io.NewSectionReader(p.file, 0, p.size+1)); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != p.sum {
-		return &LoadError{Reason: ModelHashMismatch, Detail: "the loaded bytes have changed", Want: p.sum, Got: got}
+	if got := hex.EncodeToString(h.Sum(nil)); got != p.loaded {
+		return &LoadError{Reason: ModelHashMismatch, Detail: "the loaded bytes have changed", Want: p.loaded, Got: got}
 	}
 	return nil
 }

@@ -6,9 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gatewright.dev/gatewright/internal/questions"
 )
 
 func TestPinnedBytesAreThoseThatWereHashed(t *testing.T) {
@@ -80,6 +85,69 @@ func TestCopyingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := pin(ctx, strings.NewReader("model"), ""); ReasonOf(err) != ModelUnreadable || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is loaded in place of a model with weights in Q5_0 is another file, and no answer shows it.
+func TestWidenedWeightsGiveTheSameBits(t *testing.T) {
+	need(t, model(gemma))
+	wide := use(t, gemma)
+	if wide.pinned.loaded == wide.pinned.sum || wide.Info().SHA256 != wide.pinned.sum {
+		t.Fatalf("loaded %s of the file %s", wide.pinned.loaded, wide.pinned.sum)
+	}
+	f, err := os.Open(model(gemma))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := pin(t.Context(), f, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.sum != wide.pinned.sum {
+		t.Fatalf("the file is %s, the engine says %s", p.sum, wide.pinned.sum)
+	}
+	as, err := open(options(gemma), p, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer as.Close()
+	asked := []questions.Question{short("lamps"), short("money"), {
+		Name: "what", Type: questions.Choice, Instructions: "What is bought?",
+		Options: []questions.Option{{Name: "lamp"}, {Name: "table"}, {Name: "none"}},
+	}}
+	for i := range 4 {
+		state := []byte(fmt.Sprintf(`{"user_request":%q,"proposed_call":{"tool":"buy","arguments":{"count":%d}}}`, strings.Repeat("Please buy lamps. ", 1+7*i), i))
+		want, err := as.Ask(t.Context(), state, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wide.Ask(t.Context(), state, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.Distributions, got.Distributions); diff != "" {
+			t.Errorf("state %d: %s", i, diff)
+		}
+	}
+}
+
+func TestWideningEndsWithItsContext(t *testing.T) {
+	need(t, model(gemma))
+	f, err := os.Open(model(gemma))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := pin(t.Context(), f, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.widened(ctx, ""); ReasonOf(err) != ModelUnreadable || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

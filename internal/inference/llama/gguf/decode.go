@@ -211,6 +211,7 @@ func (d *decoder) tensor() Tensor {
 	for range n {
 		t.Dimensions = append(t.Dimensions, d.fixed(8))
 	}
+	t.typeAt = d.at
 	t.Type = uint32(d.fixed(4))
 	offset := d.fixed(8)
 	if d.err == nil && offset > math.MaxInt64 {

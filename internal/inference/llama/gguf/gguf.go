@@ -1,6 +1,6 @@
-// Package gguf reads the header of a GGUF file: what the model says about itself and where its tensors lie. It reads no
-// weights, bounds every length before it allocates, and takes nothing for granted: native code parses the same file
-// afterwards, in a process that ends when it meets what it did not expect.
+// Package gguf reads the header of a GGUF file: what the model says about itself and where its tensors lie. It
+// bounds every length before it allocates, and takes nothing for granted: native code parses the same file afterwards, in a
+// process that ends when it meets what it did not expect. Of the weights it reads those that Widen stores anew.
 package gguf
 
 import (
@@ -53,6 +53,8 @@ type Header struct {
 	Tensors []Tensor
 	// DataStart is where the weights begin, Size how long the file is, both in bytes.
 	DataStart, Size int64
+	// alignment is what each tensor begins at a multiple of, in bytes from DataStart.
+	alignment int64
 }
 
 // Array is a list in the header. Strings is set for lists of at most 1,024 strings.
@@ -69,6 +71,8 @@ type Tensor struct {
 	Dimensions    []uint64
 	Type          uint32
 	Offset, Bytes int64
+	// typeAt is where Type stands in the file; Offset follows it.
+	typeAt int64
 }
 
 // Read reads the header of a file of that size and checks that all its tensors lie inside.
@@ -105,18 +109,18 @@ func Read(r io.ReaderAt, size int64) (*Header, error) {
 
 // place finds the start of the weights and checks that each tensor lies between it and the end of the file.
 func (h *Header) place(end int64) error {
-	alignment := int64(32)
+	h.alignment = 32
 	if v, ok := h.Values["general.alignment"]; ok {
 		n, ok := v.(uint64)
 		if !ok || n == 0 || n > 1<<20 || n&(n-1) != 0 {
 			return fault(Malformed, "the alignment is no power of two up to 1 MiB")
 		}
-		alignment = int64(n)
+		h.alignment = int64(n)
 	}
-	h.DataStart = (end + alignment - 1) / alignment * alignment
+	h.DataStart = h.aligned(end)
 	room := h.Size - h.DataStart
 	for _, t := range h.Tensors {
-		if t.Offset%alignment != 0 {
+		if t.Offset%h.alignment != 0 {
 			return fault(Malformed, "a tensor is not aligned")
 		}
 		if t.Offset > room || t.Bytes > room-t.Offset {
