@@ -301,6 +301,7 @@ func (d *decision) record(ctx context.Context) *decision {
 			d.recordRefusal(ctx)
 		}
 	}
+	d.rememberRefused()
 	return d
 }
 

@@ -112,7 +112,6 @@ func (d *decision) remember() {
 	if d.gate.options.NoReuse {
 		return
 	}
-	d.rememberRefused()
 	switch d.verdict.Outcome {
 	case policy.Block:
 		if d.deciderAnswered() && !d.retryable() && d.repeats == 0 {
@@ -127,9 +126,9 @@ func (d *decision) remember() {
 	}
 }
 
-// rememberRefused notes that this call is not to run, or that it is after all.
+// rememberRefused notes that this call is not to run, for whatever reason, or that it is after all.
 func (d *decision) rememberRefused() {
-	if d.in.review.DryRun {
+	if d.in.review.DryRun || d.gate.options.NoReuse {
 		return
 	}
 	r := d.gate.repeats

@@ -2,11 +2,15 @@ package gate
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	review "gatewright.dev/gatewright/api/review/v1alpha1"
+	"gatewright.dev/gatewright/internal/audit"
+	"gatewright.dev/gatewright/internal/policy"
 	"gatewright.dev/gatewright/internal/questions"
+	"gatewright.dev/gatewright/internal/shares"
 )
 
 // An agent that was refused tries the same value in another spelling, with its first try in the conversation. That try did
@@ -33,6 +37,38 @@ func TestADeciderIsToldWhichEarlierCallsWereRefused(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, f.decider.state.Messages); diff != "" {
 		t.Errorf("what the decider saw (-want +got):\n%s", diff)
+	}
+}
+
+// What no decider was asked about, or what was blocked after its answer, did not run either.
+func TestACallThatWasBlockedForAnyReasonIsMarked(t *testing.T) {
+	for name, test := range map[string]struct {
+		set    func(*fixture, *time.Duration)
+		reason policy.Reason
+	}{
+		"the policies are too old":     {func(_ *fixture, age *time.Duration) { *age = time.Hour }, ReasonStaleSnapshot},
+		"the gate has no policies":     {func(f *fixture, _ *time.Duration) { f.gate.snapshot.Store(nil) }, ReasonNotReady},
+		"the gate is full":             {func(f *fixture, _ *time.Duration) { f.gate.slots = shares.New(0) }, ReasonOverloaded},
+		"the record cannot be written": {func(f *fixture, _ *time.Duration) { f.records.fail = audit.ErrUnavailable }, ReasonAuditUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			age := new(time.Duration)
+			f := newFixture(t, func(o *Options) { o.Age = func() time.Duration { return *age } })
+			before, slots := f.gate.snapshot.Load(), f.gate.slots
+			test.set(f, age)
+			f.want(t, f.call("item.update"), review.Block, test.reason)
+
+			*age, f.gate.slots, f.records.fail = 0, slots, nil
+			f.gate.snapshot.Store(before)
+			f.ask(t, f.call("item.update", func(r *review.Request) {
+				r.Arguments["note"] = "once more"
+				r.Context.Messages = []review.Message{{Role: review.RoleAssistant, Content: `[tool call] item.update {"id":"7"}`}}
+			}))
+			want := []questions.Message{{Role: questions.RoleAssistant, Text: `[tool call] item.update {"id":"7"}`, Refused: true}}
+			if diff := cmp.Diff(want, f.decider.state.Messages); diff != "" {
+				t.Errorf("what the decider saw (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

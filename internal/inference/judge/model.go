@@ -73,8 +73,8 @@ type headFile struct {
 	Shift   *float64   `json:"shift"`
 	Doubt   float64    `json:"doubt"`
 	Strict  bool       `json:"strict"`
-	Base    float64    `json:"base"`
-	Weights Vector     `json:"weights"`
+	Base    *float64   `json:"base"`
+	Weights []*float64 `json:"weights"`
 	Trees   []treeFile `json:"trees"`
 }
 
@@ -161,12 +161,12 @@ func (f *headFile) build() (*head, error) {
 	if !isFinite(f.Doubt) || f.Doubt < 0 || f.Doubt >= 1 {
 		return nil, errors.New("doubt has to be a probability below 1")
 	}
-	h := &head{scale: *f.Scale, shift: *f.Shift, doubt: f.Doubt, base: f.Base, weights: f.Weights, trees: make([]tree, len(f.Trees))}
-	if len(f.Weights) > 0 {
-		return h, f.checkSum()
+	h := &head{scale: *f.Scale, shift: *f.Shift, doubt: f.Doubt, trees: make([]tree, len(f.Trees))}
+	if f.Base != nil || len(f.Weights) > 0 {
+		return h, f.sum(h)
 	}
-	if len(f.Trees) == 0 || len(f.Trees) > maxTrees || f.Base != 0 {
-		return nil, fmt.Errorf("has no weights, and %d trees with base %v: want 1 to %d trees without", len(f.Trees), f.Base, maxTrees)
+	if len(f.Trees) == 0 || len(f.Trees) > maxTrees {
+		return nil, fmt.Errorf("has no weights, and %d trees: want 1 to %d trees", len(f.Trees), maxTrees)
 	}
 	for i := range f.Trees {
 		if err := f.Trees[i].build(&h.trees[i]); err != nil {
@@ -176,15 +176,17 @@ func (f *headFile) build() (*head, error) {
 	return h, nil
 }
 
-// checkSum checks a head that is a sum: one weight for each fact, none against the direction of its fact.
-func (f *headFile) checkSum() error {
-	if len(f.Trees) > 0 || len(f.Weights) != len(catalog) || !isBounded(f.Base) {
-		return fmt.Errorf("has %d weights, %d trees and base %v: want %d weights, no tree and a bounded base", len(f.Weights), len(f.Trees), f.Base, len(catalog))
+// sum fills and checks a head that is a sum: a base and one weight for each fact, none against the direction of its fact.
+func (f *headFile) sum(h *head) error {
+	if len(f.Trees) > 0 || len(f.Weights) != len(catalog) || f.Base == nil || !isBounded(*f.Base) {
+		return fmt.Errorf("has %d weights, %d trees, and a base: %t; want %d weights, no tree, and a base that is bounded", len(f.Weights), len(f.Trees), f.Base != nil, len(catalog))
 	}
+	h.base, h.weights = *f.Base, make(Vector, len(f.Weights))
 	for i, w := range f.Weights {
-		if !isBounded(w) || w*float64(catalog[i].Direction) < 0 {
-			return fmt.Errorf("weight %v of fact %s is against its direction, or not bounded", w, catalog[i].Name)
+		if w == nil || !isBounded(*w) || *w*float64(catalog[i].Direction) < 0 {
+			return fmt.Errorf("the weight of fact %s is missing, against its direction, or not bounded", catalog[i].Name)
 		}
+		h.weights[i] = *w
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package judge
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -96,21 +95,21 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 		}
 		return bytes.Replace(models.Judge, []byte(from), []byte(to), 1)
 	}
-	changeWeights := func(with func(Vector) Vector) []byte {
+	changeHead := func(name string, with func(head map[string]any, weights []any)) []byte {
 		var file map[string]any
-		var weights struct {
-			Heads struct{ Risk struct{ Weights Vector } }
-		}
-		if err := errors.Join(json.Unmarshal(models.Judge, &file), json.Unmarshal(models.Judge, &weights)); err != nil {
+		if err := json.Unmarshal(models.Judge, &file); err != nil {
 			t.Fatal(err)
 		}
-		file["heads"].(map[string]any)["risk"].(map[string]any)["weights"] = with(weights.Heads.Risk.Weights)
+		head := file["heads"].(map[string]any)[name].(map[string]any)
+		weights, _ := head["weights"].([]any)
+		with(head, weights)
 		data, err := json.Marshal(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return data
 	}
+	risk := func(with func(head map[string]any, weights []any)) []byte { return changeHead(headRisk, with) }
 	tests := map[string]struct {
 		data []byte
 		want string
@@ -126,13 +125,16 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 		"a head too many":                     {change(`"risk":{`, `"more":{"scale":1,"shift":0,"trees":[{"feature":[],"threshold":[],"left":[],"right":[],"leaf":[0]}]},"risk":{`), "nothing asks for"},
 		"a head that saw the other facts":     {change(`"strict":false`, `"strict":true`), "of the other kind"},
 		"a tree whose node leads to no other": {change(`"left":[`, `"left":[1000,`), "do not fit"},
-		"a weight against its direction":      {changeWeights(func(w Vector) Vector { w[0] = -1; return w }), "nowhere_count is against its direction"},
-		"a weight that overflows":             {changeWeights(func(w Vector) Vector { w[0] = 1e308; return w }), "not bounded"},
-		"a base that overflows":               {change(`"base":`, `"base":9999999`), "bounded base"},
+		"a weight against its direction":      {risk(func(_ map[string]any, w []any) { w[0] = -1 }), "nowhere_count is missing, against its direction"},
+		"a weight that overflows":             {risk(func(_ map[string]any, w []any) { w[0] = 1e308 }), "not bounded"},
+		"a weight that is null":               {risk(func(_ map[string]any, w []any) { w[0] = nil }), "nowhere_count is missing"},
+		"a weight too few":                    {risk(func(h map[string]any, w []any) { h["weights"] = w[1:] }), "weights, 0 trees"},
+		"a sum without weights":               {risk(func(h map[string]any, _ []any) { delete(h, "weights") }), "has 0 weights"},
+		"a sum without a base":                {risk(func(h map[string]any, _ []any) { delete(h, "base") }), "a base: false"},
+		"a head of nothing":                   {changeHead(headClarify, func(h map[string]any, _ []any) { delete(h, "trees") }), "has no weights, and 0 trees"},
+		"a base that overflows":               {change(`"base":`, `"base":9999999`), "a base that is bounded"},
 		"a sum with trees beside it":          {change(`"weights":[`, `"trees":[{"feature":[],"threshold":[],"left":[],"right":[],"leaf":[0]}],"weights":[`), "1 trees"},
-		"trees with a base":                   {change(`"trees":[`, `"base":1,"trees":[`), "with base 1"},
-		"a weight too few":                    {changeWeights(func(w Vector) Vector { return w[1:] }), "weights, 0 trees"},
-		"a head of nothing":                   {changeWeights(func(Vector) Vector { return nil }), "has no weights, and 0 trees"},
+		"trees with a base":                   {change(`"trees":[`, `"base":1,"trees":[`), "180 trees, and a base: true"},
 		"a curve that falls":                  {change(`"scale":`, `"scale":-`), "positive"},
 		"more bytes than are read":            {make([]byte, maxModelBytes+1), "at most"},
 	}
