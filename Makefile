@@ -11,6 +11,7 @@ FUZZTIME ?= 20s
 RANDOM_CALLS ?= 1000000
 BENCHTIME ?= 1s
 THREADS ?= 1
+PAGES ?= docs/evaluation/decider-server.md docs/evaluation/judgement.md
 
 BIN := bin
 # Tools that are built from modules of their own, pinned by go.sum: hack/tools/.
@@ -169,12 +170,31 @@ monitoring: build ## check the alert rules; draw the dashboard from a minute of 
 	@hack/monitoring/check.sh live
 
 .PHONY: train
-train: ## train the embedded judge and measure it: environment as in training/README.md, some minutes on one core
+train: .cache/training/.ready ## train the embedded judge and measure it into models/README.md; some minutes on one core
 	@$(call say,training the embedded judge into models/ - some minutes)
 	@.cache/training/bin/python training/lookups.py
 	@.cache/training/bin/python training/journeys.py
+	@.cache/training/bin/python training/chains.py
 	@.cache/training/bin/python training/train.py
 	@.cache/training/bin/python training/report.py
+
+.PHONY: trials
+trials: .cache/trials/.ready ## measure what was tried against the embedded judge: training/trials/README.md; half an hour on two cores
+	@$(call say,a reader over frozen layers - then likeness of meaning)
+	@.cache/trials/bin/python training/trials/reader.py
+	@.cache/trials/bin/python training/trials/likeness.py
+
+.cache/training/.ready: training/requirements.txt
+.cache/trials/.ready: training/trials/requirements.txt
+.cache/training/.ready .cache/trials/.ready:
+	@$(call say,installing what $< pins into $(@D))
+	@python3.11 -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@
+
+.PHONY: promises
+promises: build ## run every command of PAGES, by default the pages on the decider server and the judgement; an hour
+	@hack/promises.sh $(PAGES)
 
 .PHONY: bench-decider
 bench-decider: build-decider ## measure the decider server beside llama-server, into bench/decider/last.md

@@ -196,8 +196,8 @@ type DeciderPod struct {
 	// resources of the decider container.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// modelMemoryLimit bounds the private copy of the model file, and a download. Default: what the memory limit of the
-	// container leaves, and 32Gi for a download.
+	// modelMemoryLimit bounds the private copy of the model, which is 55 % larger than the file for weights in Q5_0 and as large as
+	// the file otherwise, and a download. Default: what the memory limit of the container leaves, and 32Gi for a download.
 	// +optional
 	ModelMemoryLimit *resource.Quantity `json:"modelMemoryLimit,omitempty"`
 	// nodeSelector of the pods.

@@ -32,6 +32,7 @@ func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
 type follower struct {
 	file    *os.File
 	isOurs  bool // file was opened here, and is closed here
+	isGone  bool // file had no name any more, and no file went on from it, at the last look
 	path    string
 	poll    time.Duration
 	window  []byte
@@ -137,10 +138,11 @@ func (f *follower) next(opened os.FileInfo) (bool, error) {
 		info, err := os.Stat(path)
 		return err == nil && os.SameFile(opened, info)
 	})
-	if !isFull {
+	if !isFull && f.isGone {
 		return false, ErrReplaced
 	}
-	return false, nil // the next one is about to be made
+	f.isGone = !isFull // or the next file was made, and this one dropped, since the files were listed
+	return false, nil  // the next one is about to be made
 }
 
 // goOn goes on in a file if that begins with the next line. The line is read from the open file: by the time that a name is
@@ -160,6 +162,6 @@ func (f *follower) goOn(path string) (bool, error) {
 	if err := f.end(nil); err != nil {
 		return false, errors.Join(err, file.Close())
 	}
-	f.file, f.isOurs, f.offset = file, true, 0
+	f.file, f.isOurs, f.isGone, f.offset = file, true, false, 0
 	return true, nil
 }

@@ -126,7 +126,9 @@ func (d *decision) remember() {
 	}
 }
 
-// rememberRefused notes that this call is not to run, for whatever reason, or that it is after all.
+// rememberRefused notes that this call is not to run, for whatever reason the gate gave, or that it is after all. An equal call
+// may have run before one that was blocked for the moment: until it is allowed again both count as refused, which errs on
+// the safe side.
 func (d *decision) rememberRefused() {
 	if d.in.review.DryRun || d.gate.options.NoReuse {
 		return

@@ -100,8 +100,8 @@ const maxDepth = 64
 // cut: a state that cannot be written whole is an error, and whether it fits is for the caller to say by its length.
 //
 // What stays the same from call to call comes first, so that a server can keep the work it did for that part: policy,
-// tool, agent and caller, then the conversation, then the latest words, then the call and where its values come from. That
-// the arguments fit their schema comes first too: a call of which it is not known to be true is rare.
+// tool, agent and caller, then the conversation, then the latest words, then the call and where its values come from. Whether
+// the arguments fit their schema comes first too: it is the same for nearly all calls of one tool about which a decider is asked.
 func RenderState(s State) ([]byte, error) {
 	var buf bytes.Buffer
 	w := writer{enc: jsontext.NewEncoder(&buf)}

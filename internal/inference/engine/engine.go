@@ -18,7 +18,7 @@ type Engine interface {
 	// Ask answers every question or none. The state is untrusted text, as questions.Render gives it or as a client of
 	// the wire sent it. It looks at ctx between steps of at most some tens of milliseconds and returns its error.
 	Ask(ctx context.Context, state []byte, asked []questions.Question) (Reply, error)
-	// Verify hashes the very bytes that were loaded once more and returns an error that names both hashes if they differ.
+	// Verify hashes what was loaded once more and returns an error that names both hashes if it is not what it was.
 	Verify(ctx context.Context) error
 	Close() error
 }

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Format names the layout of a model file: JSON with the members of Model's reader below. A head is a sum, base plus a weight
@@ -64,17 +65,17 @@ type modelFile struct {
 	Name     string              `json:"name"`
 	Facts    string              `json:"facts"`
 	Names    []string            `json:"names"`
-	Training json.RawMessage     `json:"training"`
+	Training jsontext.Value      `json:"training"`
 	Heads    map[string]headFile `json:"heads"`
 }
 
 type headFile struct {
 	Scale   *float64   `json:"scale"`
 	Shift   *float64   `json:"shift"`
-	Doubt   float64    `json:"doubt"`
-	Strict  bool       `json:"strict"`
+	Doubt   *float64   `json:"doubt"`
+	Strict  *bool      `json:"strict"`
 	Base    *float64   `json:"base"`
-	Weights []*float64 `json:"weights"`
+	Weights Vector     `json:"weights"`
 	Trees   []treeFile `json:"trees"`
 }
 
@@ -118,13 +119,12 @@ func Load(data []byte) (*Model, error) {
 		return nil, fmt.Errorf("model file has %d bytes, at most %d are read", len(data), maxModelBytes)
 	}
 	var f modelFile
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&f); err != nil {
+	// Members that are listed twice are an error too.
+	if err := json.Unmarshal(data, &f, json.RejectUnknownMembers(true)); err != nil {
 		return nil, fmt.Errorf("reading model file: %w", err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("model file has something behind its end")
+	if bytes.Contains(data, []byte("null")) {
+		return nil, errors.New("model file holds a null, which would be read as 0")
 	}
 	if f.Format != Format || f.Facts != FactsVersion {
 		return nil, fmt.Errorf("model file is %q for facts %q, want %q for %q", f.Format, f.Facts, Format, FactsVersion)
@@ -139,7 +139,7 @@ func Load(data []byte) (*Model, error) {
 		if !ok {
 			return nil, fmt.Errorf("model file lacks head %s", name)
 		}
-		if written.Strict != isStrict(name) {
+		if written.Strict == nil || *written.Strict != isStrict(name) {
 			return nil, fmt.Errorf("head %s was trained on facts of the other kind", name)
 		}
 		h, err := written.build()
@@ -158,10 +158,10 @@ func (f *headFile) build() (*head, error) {
 	if f.Scale == nil || f.Shift == nil || !isBounded(*f.Scale) || !isBounded(*f.Shift) || *f.Scale <= 0 {
 		return nil, errors.New("scale and shift have to be bounded, and scale positive")
 	}
-	if !isFinite(f.Doubt) || f.Doubt < 0 || f.Doubt >= 1 {
+	if f.Doubt == nil || !isFinite(*f.Doubt) || *f.Doubt < 0 || *f.Doubt >= 1 {
 		return nil, errors.New("doubt has to be a probability below 1")
 	}
-	h := &head{scale: *f.Scale, shift: *f.Shift, doubt: f.Doubt, trees: make([]tree, len(f.Trees))}
+	h := &head{scale: *f.Scale, shift: *f.Shift, doubt: *f.Doubt, trees: make([]tree, len(f.Trees))}
 	if f.Base != nil || len(f.Weights) > 0 {
 		return h, f.sum(h)
 	}
@@ -179,15 +179,15 @@ func (f *headFile) build() (*head, error) {
 // sum fills and checks a head that is a sum: a base and one weight for each fact, none against the direction of its fact.
 func (f *headFile) sum(h *head) error {
 	if len(f.Trees) > 0 || len(f.Weights) != len(catalog) || f.Base == nil || !isBounded(*f.Base) {
-		return fmt.Errorf("has %d weights, %d trees, and a base: %t; want %d weights, no tree, and a base that is bounded", len(f.Weights), len(f.Trees), f.Base != nil, len(catalog))
+		return fmt.Errorf("has %d weights, %d trees, and a base: %t; want %d weights, no tree, and a base that is bounded",
+			len(f.Weights), len(f.Trees), f.Base != nil, len(catalog))
 	}
-	h.base, h.weights = *f.Base, make(Vector, len(f.Weights))
 	for i, w := range f.Weights {
-		if w == nil || !isBounded(*w) || *w*float64(catalog[i].Direction) < 0 {
-			return fmt.Errorf("the weight of fact %s is missing, against its direction, or not bounded", catalog[i].Name)
+		if !isBounded(w) || w*float64(catalog[i].Direction) < 0 {
+			return fmt.Errorf("weight %v of fact %s is against its direction, or not bounded", w, catalog[i].Name)
 		}
-		h.weights[i] = *w
 	}
+	h.base, h.weights = *f.Base, f.Weights
 	return nil
 }
 

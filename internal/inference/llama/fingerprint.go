@@ -13,7 +13,7 @@ import (
 
 // ReadoutVersion names the way from a prompt to probabilities: layout, pieces, cache and arithmetic. It is raised when
 // answers move, and thresholds are fitted anew then.
-const ReadoutVersion = "r3"
+const ReadoutVersion = "r4"
 
 // Fingerprint is what a model file of that SHA-256 states when it is served with the pinned library: what manifests pin.
 func Fingerprint(sha256 string, readout Readout, temperatures inference.Calibration) string {

@@ -80,25 +80,16 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := pin(ctx, io.NewSectionReader(source, 0, d.fileSize+1), o.PrivateDir)
+	p, err := pin(ctx, source, d.fileSize, o.PrivateDir)
 	if err != nil {
 		return nil, err
 	}
 	if want := strings.ToLower(o.SHA256); want != "" && p.sum != want {
 		return nil, errors.Join(&LoadError{Reason: ModelHashMismatch, Detail: "the file is not the pinned one", Want: want, Got: p.sum}, p.close())
 	}
-	w, err := p.widened(ctx, o.PrivateDir)
+	e, err := open(o, p, window)
 	if err != nil {
 		return nil, errors.Join(err, p.close())
-	}
-	if w != p {
-		if err := p.close(); err != nil {
-			return nil, errors.Join(err, w.close())
-		}
-	}
-	e, err := open(o, w, window)
-	if err != nil {
-		return nil, errors.Join(err, w.close())
 	}
 	return e, nil
 }

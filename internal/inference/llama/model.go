@@ -56,7 +56,10 @@ type description struct {
 // describe refuses every file that this binding cannot serve and says why.
 func describe(h *gguf.Header) (description, error) {
 	d := description{fileSize: h.Size}
-	d.loadedSize, _ = h.Widened()
+	d.loadedSize = h.Size
+	if size, has := h.Widened(); has {
+		d.loadedSize = size
+	}
 	var ok bool
 	if d.architecture, ok = h.String("general.architecture"); !ok || d.architecture == "" {
 		return d, refuse(ModelMalformed, "the header names no architecture")
@@ -162,8 +165,7 @@ func (d *description) windowFor(asked int) (int, error) {
 
 // memoryFor estimates what the model takes: the private copy from which the weights are mapped, weights that are laid out
 // anew for the CPU, the cache of a whole window in 16-bit numbers, and what is computed at once. How much is laid out anew
-// depends on kind of weights and CPU, from nothing to all; all is counted. While a copy is widened the one that it is made of
-// takes less than that.
+// depends on kind of weights and CPU, from nothing to all; all is counted.
 func (d *description) memoryFor(window, batch int) uint64 {
 	const fixed = 96 << 20 // process, library and its tables
 	cache := uint64(d.layers) * uint64(window) * uint64(d.headsKV) * uint64(d.keyWidth+d.valueWidth) * 2

@@ -26,36 +26,33 @@ type pinned struct {
 	sealed bool
 }
 
-// copyBlock is how much is copied or hashed between two looks at the context: some milliseconds.
+// copyBlock is how much is copied or hashed at once: some milliseconds.
 const copyBlock = 4 << 20
 
 // pin copies a model into memory that is sealed afterwards or, if a directory is given, into a file of it that has lost its
-// name, and hashes what it copies.
-func pin(ctx context.Context, source io.Reader, directory string) (*pinned, error) {
-	p, err := private(directory, func(to io.Writer) error { return copyAll(ctx, to, source) })
+// name. Weights in Q5_0 are widened on the way: the same numbers, but what the engine multiplies without taking them apart
+// first. What is copied is made of the bytes that are hashed while they are read, each of them once.
+func pin(ctx context.Context, source io.ReaderAt, size int64, directory string) (*pinned, error) {
+	from := &stoppable{ctx, io.NewSectionReader(source, 0, size+1)}
+	var whole hash.Hash
+	p, err := private(directory, func(to io.Writer) error {
+		h, err := gguf.Read(source, size)
+		if err != nil {
+			return err
+		}
+		if _, has := h.Widened(); has {
+			whole = sha256.New()
+			return h.Widen(to, io.TeeReader(from, whole))
+		}
+		return copyAll(to, from)
+	})
 	if err != nil {
 		return nil, err
 	}
-	p.sum = p.loaded
+	if p.sum = p.loaded; whole != nil {
+		p.sum = hex.EncodeToString(whole.Sum(nil))
+	}
 	return p, nil
-}
-
-// widened is p, or in its place a copy whose weights in Q5_0 are stored as Q8_0: the same numbers, but what the engine
-// multiplies without taking them apart first. It is made of the sealed bytes that were hashed.
-func (p *pinned) widened(ctx context.Context, directory string) (*pinned, error) {
-	h, err := gguf.Read(p.file, p.size)
-	if err != nil {
-		return nil, headerError(err)
-	}
-	if _, has := h.Widened(); !has {
-		return p, nil
-	}
-	w, err := private(directory, func(to io.Writer) error { return h.Widen(ctx, to, p.file) })
-	if err != nil {
-		return nil, err
-	}
-	w.sum = p.sum
-	return w, nil
 }
 
 // private makes a copy of what write writes.
@@ -119,12 +116,23 @@ func (h *hashing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func copyAll(ctx context.Context, to io.Writer, from io.Reader) error {
+// stoppable reads until its context ends.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s *stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
+// copyAll copies in large blocks, so that hashing goes on beside writing.
+func copyAll(to io.Writer, from io.Reader) error {
 	block := make([]byte, copyBlock)
 	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		n, err := io.ReadFull(from, block)
 		if _, werr := to.Write(block[:n]); werr != nil {
 			return werr
@@ -154,11 +162,11 @@ func (p *pinned) path() string { return fmt.Sprintf("/proc/self/fd/%d", p.file.F
 // verify hashes the copy once more, from which the weights are mapped.
 func (p *pinned) verify(ctx context.Context) error {
 	h := sha256.New()
-	if err := copyAll(ctx, h, io.NewSectionReader(p.file, 0, p.size+1)); err != nil {
+	if err := copyAll(h, &stoppable{ctx, io.NewSectionReader(p.file, 0, p.size+1)}); err != nil {
 		return err
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != p.loaded {
-		return &LoadError{Reason: ModelHashMismatch, Detail: "the loaded bytes have changed", Want: p.loaded, Got: got}
+		return &LoadError{Reason: ModelHashMismatch, Detail: "what was loaded of the file " + p.sum + " has changed", Want: p.loaded, Got: got}
 	}
 	return nil
 }

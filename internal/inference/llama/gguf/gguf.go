@@ -75,7 +75,7 @@ type Tensor struct {
 	typeAt int64
 }
 
-// Read reads the header of a file of that size and checks that all its tensors lie inside.
+// Read reads the header of a file of that size and checks that its tensors lie inside, one behind the other.
 func Read(r io.ReaderAt, size int64) (*Header, error) {
 	d := &decoder{r: io.NewSectionReader(r, 0, min(size, maxHeader)), size: size}
 	h := &Header{Size: size, Values: map[string]any{}}
@@ -107,7 +107,8 @@ func Read(r io.ReaderAt, size int64) (*Header, error) {
 	return h, nil
 }
 
-// place finds the start of the weights and checks that each tensor lies between it and the end of the file.
+// place finds the start of the weights and checks that each tensor begins where the one before it ends, but for the alignment, and
+// ends within the file.
 func (h *Header) place(end int64) error {
 	h.alignment = 32
 	if v, ok := h.Values["general.alignment"]; ok {
@@ -118,14 +119,15 @@ func (h *Header) place(end int64) error {
 		h.alignment = int64(n)
 	}
 	h.DataStart = h.aligned(end)
-	room := h.Size - h.DataStart
+	room, next := h.Size-h.DataStart, int64(0)
 	for _, t := range h.Tensors {
-		if t.Offset%h.alignment != 0 {
-			return fault(Malformed, "a tensor is not aligned")
+		if t.Offset != next {
+			return fault(Malformed, "a tensor does not begin where the one before it ends")
 		}
 		if t.Offset > room || t.Bytes > room-t.Offset {
 			return fault(Truncated, "the file has %d bytes, its tensors need at least %d", h.Size, h.DataStart+t.Offset+t.Bytes)
 		}
+		next = h.aligned(t.Offset + t.Bytes)
 	}
 	return nil
 }

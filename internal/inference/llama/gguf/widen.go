@@ -1,7 +1,7 @@
 package gguf
 
 import (
-	"context"
+	"bytes"
 	"encoding/binary"
 	"io"
 )
@@ -17,36 +17,39 @@ const (
 	perBlock  = 32
 	bytesQ5_0 = 2 + 4 + perBlock/2 // scale, high bits, low bits
 	bytesQ8_0 = 2 + perBlock
-	// blocksAtOnce is how many are read between two looks at the context.
+	// blocksAtOnce is how many are read before any is written.
 	blocksAtOnce = 1 << 15
 )
 
-// Widened says how many bytes the file has with its weights in Q5_0 stored as Q8_0, and whether it has any.
+// Widened says how many bytes Widen writes, and whether the file has weights in Q5_0.
 func (h *Header) Widened() (size int64, has bool) {
 	size = h.DataStart
 	for _, t := range h.Tensors {
 		size = h.aligned(size) + widenedBytes(t)
 		has = has || t.Type == typeQ5_0
 	}
-	if !has {
-		return h.Size, false
-	}
-	return size, true
+	return size, has
 }
 
-// Widen writes the file from which h was read, r, with its weights in Q5_0 stored as Q8_0. Each number stays what it is. A
-// file whose tensors overlap or lie in another order than they are listed in is Malformed. Other errors are those of ctx, r and w.
-func (h *Header) Widen(ctx context.Context, w io.Writer, r io.ReaderAt) error {
+// Widen reads the file of h from its first byte to its last, and writes it with its weights in Q5_0 stored as Q8_0, without what
+// lies behind the last tensor. Each number stays what it is. What is written depends on nothing but the bytes that are read here:
+// a header of another length is Malformed. Other errors are those of r and w.
+func (h *Header) Widen(w io.Writer, r io.Reader) error {
 	header := make([]byte, h.DataStart)
-	if _, err := r.ReadAt(header, 0); err != nil {
+	if _, err := io.ReadFull(r, header); err != nil {
 		return err
 	}
-	end, at := int64(0), int64(0)
+	again, err := Read(bytes.NewReader(header), h.Size)
+	if err != nil || again.DataStart != h.DataStart {
+		return fault(Malformed, "the header changed while the file was read")
+	}
+	return again.widen(header, w, r)
+}
+
+func (h *Header) widen(header []byte, w io.Writer, r io.Reader) error {
+	at := int64(0)
 	for _, t := range h.Tensors {
-		if t.Offset < end {
-			return fault(Malformed, "tensors overlap or are out of order")
-		}
-		end, at = t.Offset+t.Bytes, h.aligned(at)
+		at = h.aligned(at)
 		if t.Type == typeQ5_0 {
 			binary.LittleEndian.PutUint32(header[t.typeAt:], typeQ8_0)
 		}
@@ -56,17 +59,23 @@ func (h *Header) Widen(ctx context.Context, w io.Writer, r io.ReaderAt) error {
 	if _, err := w.Write(header); err != nil {
 		return err
 	}
-	at = 0
+	c := converter{w: w, r: r, in: make([]byte, blocksAtOnce*bytesQ5_0), out: make([]byte, 0, blocksAtOnce*bytesQ8_0)}
+	zeros := make([]byte, h.alignment)
+	read, written := int64(0), int64(0)
 	for _, t := range h.Tensors {
-		if _, err := w.Write(make([]byte, h.aligned(at)-at)); err != nil {
+		if _, err := io.CopyN(io.Discard, r, t.Offset-read); err != nil {
 			return err
 		}
-		at = h.aligned(at) + widenedBytes(t)
-		if err := writeTensor(ctx, w, io.NewSectionReader(r, h.DataStart+t.Offset, t.Bytes), t.Type); err != nil {
+		if _, err := w.Write(zeros[:h.aligned(written)-written]); err != nil {
 			return err
 		}
+		if err := c.tensor(t); err != nil {
+			return err
+		}
+		read, written = t.Offset+t.Bytes, h.aligned(written)+widenedBytes(t)
 	}
-	return nil
+	_, err := io.Copy(io.Discard, r)
+	return err
 }
 
 func (h *Header) aligned(n int64) int64 { return (n + h.alignment - 1) / h.alignment * h.alignment }
@@ -78,25 +87,28 @@ func widenedBytes(t Tensor) int64 {
 	return t.Bytes
 }
 
-func writeTensor(ctx context.Context, w io.Writer, r *io.SectionReader, kind uint32) error {
-	in, out := make([]byte, blocksAtOnce*bytesQ5_0), make([]byte, 0, blocksAtOnce*bytesQ8_0)
-	for left := r.Size(); left > 0; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		piece := in[:min(left, int64(len(in)))]
-		if _, err := io.ReadFull(r, piece); err != nil {
+// converter writes one tensor after the other.
+type converter struct {
+	w       io.Writer
+	r       io.Reader
+	in, out []byte
+}
+
+func (c *converter) tensor(t Tensor) error {
+	for left := t.Bytes; left > 0; {
+		piece := c.in[:min(left, int64(len(c.in)))]
+		if _, err := io.ReadFull(c.r, piece); err != nil {
 			return err
 		}
 		left -= int64(len(piece))
-		if kind == typeQ5_0 {
-			out = out[:0]
+		if t.Type == typeQ5_0 {
+			c.out = c.out[:0]
 			for at := 0; at < len(piece); at += bytesQ5_0 {
-				out = appendWidened(out, [bytesQ5_0]byte(piece[at:]))
+				c.out = appendWidened(c.out, [bytesQ5_0]byte(piece[at:]))
 			}
-			piece = out
+			piece = c.out
 		}
-		if _, err := w.Write(piece); err != nil {
+		if _, err := c.w.Write(piece); err != nil {
 			return err
 		}
 	}

@@ -2,12 +2,12 @@ package gguf
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -37,7 +37,7 @@ func widen(t *testing.T, b []byte) ([]byte, error) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	err = h.Widen(t.Context(), &out, bytes.NewReader(b))
+	err = h.Widen(&out, bytes.NewReader(b))
 	if size, has := h.Widened(); err == nil && (!has || size != int64(out.Len())) {
 		t.Errorf("%d bytes of %d were announced, %v", size, out.Len(), has)
 	}
@@ -98,30 +98,46 @@ func TestWidenKeepsEveryNumber(t *testing.T) {
 	}
 }
 
-func TestWidenedIsTheFileItselfWithoutSuchWeights(t *testing.T) {
-	b := append(whole().Bytes(), 1, 2, 3)
+func TestWidenedSaysWhetherThereAreSuchWeights(t *testing.T) {
+	for name, test := range map[string]struct {
+		file []byte
+		size int64
+		has  bool
+	}{
+		"none":                    {whole().Bytes(), int64(whole().Len()), false},
+		"none, and bytes behind":  {append(whole().Bytes(), 1, 2, 3), int64(whole().Len()), false},
+		"three blocks":            {narrow(1), int64(len(narrow(1))) + 32 + 2*12, true}, // the first does not fit before the next boundary any more
+		"three, and bytes behind": {append(narrow(1), 1, 2, 3), int64(len(narrow(1))) + 32 + 2*12, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := Read(bytes.NewReader(test.file), int64(len(test.file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size, has := h.Widened(); has != test.has || size != test.size {
+				t.Errorf("%d bytes of %d, %v; want %d", size, len(test.file), has, test.size)
+			}
+		})
+	}
+}
+
+// What is written comes out of the bytes that are read, whatever was read of the file before.
+func TestWidenGoesByTheHeaderThatItReads(t *testing.T) {
+	b := narrow(2)
 	h, err := Read(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size, has := h.Widened(); has || size != int64(len(b)) {
-		t.Errorf("%d bytes of %d, %v", size, len(b), has)
+	other := bytes.Clone(b)
+	typeAt := h.Tensors[1].typeAt
+	binary.LittleEndian.PutUint32(other[typeAt:], 0) // F32: then the next one would begin in it
+	if err := h.Widen(io.Discard, bytes.NewReader(other)); FaultOf(err) != Malformed {
+		t.Errorf("a header that changed: %v", err)
 	}
-}
-
-func TestWidenRefuses(t *testing.T) {
-	tests := map[string]*file{
-		"tensors that overlap":      new(file).start(2, 0).tensor("a", typeQ5_0, 0, perBlock).tensor("b", typeQ5_0, 0, perBlock).data(64),
-		"tensors in another order":  new(file).start(2, 0).tensor("a", typeQ5_0, 32, perBlock).tensor("b", typeQ5_0, 0, perBlock).data(64),
-		"one that lies in another":  new(file).start(2, 0).tensor("a", 0, 0, 32).tensor("b", typeQ5_0, 32, perBlock).data(256),
-		"many names for one tensor": new(file).start(3, 0).tensor("a", typeQ5_0, 0, perBlock).tensor("b", 0, 32, 1).tensor("c", typeQ5_0, 0, perBlock).data(64),
-	}
-	for name, f := range tests {
-		t.Run(name, func(t *testing.T) {
-			if _, err := widen(t, f.Bytes()); FaultOf(err) != Malformed {
-				t.Errorf("got %v", err)
-			}
-		})
+	for n := range b {
+		if err := h.Widen(io.Discard, bytes.NewReader(b[:n])); err == nil {
+			t.Fatalf("the first %d of %d bytes were taken for the file", n, len(b))
+		}
 	}
 }
 
@@ -146,16 +162,11 @@ func TestWidenPassesOnWhatFails(t *testing.T) {
 	}
 	full, gone := errors.New("disk full"), errors.New("disk gone")
 	for left := range len(b) {
-		if err := h.Widen(t.Context(), &brokenWriter{left, full}, bytes.NewReader(b)); !errors.Is(err, full) {
+		if err := h.Widen(&brokenWriter{left, full}, bytes.NewReader(b)); !errors.Is(err, full) {
 			t.Fatalf("after %d bytes: %v", left, err)
 		}
 	}
-	if err := h.Widen(t.Context(), io.Discard, brokenReader{gone}); !errors.Is(err, gone) {
-		t.Errorf("got %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := h.Widen(ctx, io.Discard, bytes.NewReader(b)); !errors.Is(err, context.Canceled) {
+	if err := h.Widen(io.Discard, io.MultiReader(bytes.NewReader(b[:len(b)-9]), iotest.ErrReader(gone))); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 }
