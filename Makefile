@@ -179,7 +179,7 @@ train: .cache/training/.ready ## train the embedded judge and measure it into mo
 	@.cache/training/bin/python training/report.py
 
 .PHONY: trials
-trials: .cache/trials/.ready ## measure what was tried against the embedded judge: training/trials/README.md; half an hour on two cores
+trials: .cache/trials/.ready ## measure what was tried against the embedded judge: training/trials/README.md; an hour on two cores
 	@$(call say,a reader over frozen layers - then likeness of meaning)
 	@.cache/trials/bin/python training/trials/reader.py
 	@.cache/trials/bin/python training/trials/likeness.py
@@ -193,7 +193,7 @@ trials: .cache/trials/.ready ## measure what was tried against the embedded judg
 	@touch $@
 
 .PHONY: promises
-promises: build ## run every command of PAGES, by default the pages on the decider server and the judgement; an hour
+promises: build ## run every command of PAGES, by default the pages on the decider server and the judgement; two hours, half of them make trials
 	@hack/promises.sh $(PAGES)
 
 .PHONY: bench-decider

@@ -23,11 +23,10 @@ import wording
 from train import FILES
 
 FROZEN, TRAINED = 4, (4, 5)
-RATES = (3e-4, 1e-4)  # a reader for each; no figure chose between them
-EPOCHS, BATCH, WARM, DECAY, CLIP = 3, 32, 100, 0.01, 1.0
+EPOCHS, BATCH, RATE, WARM, DECAY, CLIP = 3, 32, 3e-4, 100, 0.01, 1.0
 BETAS, TINY = (0.9, 0.98), 1e-8
 WEIGHTS = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0], np.float32)  # of the labels, in the order of trees.LABELS
-STORE = ".cache/trials"  # what the last run said
+STORE = ".cache/trials/reader.npz"  # what the last run said
 
 
 def generated(t, public):
@@ -123,8 +122,8 @@ def update(p, first, second, n, rate, x, mask, y):
     return {k: p[k] - rate * (move(k) + pull(k)) for k in p}, first, second, value
 
 
-def trained(frozen, y, w, most, after):
-    """The weights after all epochs, the rate at most that; after(weights, epoch) is called behind each."""
+def trained(frozen, y, w, after):
+    """The weights after all epochs; after(weights, epoch) is called behind each."""
     p, random = beginning(w), np.random.default_rng(trees.SEED)
     first = second = {k: jnp.zeros_like(v) for k, v in p.items()}
     whole = -(-len(y) // minilm.WINDOW) + len(y) // BATCH  # no more than so many batches an epoch
@@ -134,7 +133,7 @@ def trained(frozen, y, w, most, after):
         random.shuffle(todo)
         for some in todo:
             n += 1
-            rate = most * min(1.0, n / WARM) * max(0.0, 1 - n / (whole * EPOCHS))
+            rate = RATE * min(1.0, n / WARM) * max(0.0, 1 - n / (whole * EPOCHS))
             target = np.full((BATCH, y.shape[1]), -1)
             target[: len(some)] = y[some]
             p, first, second, value = update(p, first, second, float(n), rate, *frozen.batch(some, BATCH), target)
@@ -158,13 +157,12 @@ def read(t, files, tokenizer, keep=None):
 
 
 def run(sets):
-    """Trains a reader at each rate and keeps what it says of each case of each set."""
+    """Log odds of each label for each case of each set, by a reader trained on generated cases."""
     t, public, tokenizer, w = sets.training, sets.tables["public"], minilm.tokenizer(), minilm.weights()
     keep = generated(t, public)
     assert not set(t.meta["digest"][keep]) & set(public.meta["digest"]), "a public case is among what trains the reader"
     print(f"{keep.sum()} rows train the reader", file=sys.stderr, flush=True)
     scored = {n: Frozen(read(each, [sets.files[n]], tokenizer), w) for n, each in sets.tables.items()}
-    training = Frozen(read(t, FILES, tokenizer, keep), w)
 
     def after(p, epoch):
         for n, each in sets.tables.items():
@@ -172,9 +170,8 @@ def run(sets):
             value = trees.auc(each.labels["block"][m], scores(p, scored[n])[m, 0])
             print(f"after epoch {epoch + 1}, {n}: AUC {value:.3f}", file=sys.stderr, flush=True)
 
-    for rate in RATES:
-        p = trained(training, labels(t)[keep], w, rate, after)
-        np.savez(f"{STORE}/reader-{rate:g}.npz", **{n: scores(p, each) for n, each in scored.items()})
+    p = trained(Frozen(read(t, FILES, tokenizer, keep), w), labels(t)[keep], w, after)
+    return {n: scores(p, each) for n, each in scored.items()}
 
 
 def main():
@@ -182,16 +179,16 @@ def main():
     arguments.add_argument("--held", help="a case file of agents that nothing was chosen by, measured too")
     arguments.add_argument("--kept", action="store_true", help="do not train: make the table from what the last run said")
     where = arguments.parse_args()
-    sets, ways = compare.Sets(where.held), {}
+    sets = compare.Sets(where.held)
     if not where.kept:
-        run(sets)
-    for rate in RATES:
-        z = np.load(f"{STORE}/reader-{rate:g}.npz")
-        alone = {n: z[n][:, 0] for n in sets.tables}
-        ways |= {f"reader, {rate:g}": alone, f"reader, {rate:g}, and the sum": compare.stacked(sets, alone)}
+        z = run(sets)
+        os.makedirs(os.path.dirname(STORE), exist_ok=True)
+        np.savez(STORE, **z)
+    z = np.load(STORE)
+    alone = {n: z[n][:, 0] for n in sets.tables}
     with open("training/trials/reader.json", "w", encoding="utf-8") as f:
         f.write(json.dumps(about(sets), indent=2, sort_keys=True) + "\n")
-    compare.write("training/trials/reader.md", sets, ways)
+    compare.write("training/trials/reader.md", sets, {"the reader": alone, "both": compare.stacked(sets, alone)})
 
 
 if __name__ == "__main__":

@@ -165,10 +165,15 @@ func (p *pinned) verify(ctx context.Context) error {
 	if err := copyAll(h, &stoppable{ctx, io.NewSectionReader(p.file, 0, p.size+1)}); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != p.loaded {
-		return &LoadError{Reason: ModelHashMismatch, Detail: "what was loaded of the file " + p.sum + " has changed", Want: p.loaded, Got: got}
+	got := hex.EncodeToString(h.Sum(nil))
+	if got == p.loaded {
+		return nil
 	}
-	return nil
+	detail := "the loaded bytes have changed"
+	if p.loaded != p.sum {
+		detail = "the copy that was loaded of the file " + p.sum + " has changed"
+	}
+	return &LoadError{Reason: ModelHashMismatch, Detail: detail, Want: p.loaded, Got: got}
 }
 
 func (p *pinned) close() error { return p.file.Close() }

@@ -101,8 +101,8 @@ func TestVerifyNoticesChangedBytes(t *testing.T) {
 				var e *LoadError
 				if err := p.verify(t.Context()); !errors.As(err, &e) || e.Reason != ModelHashMismatch || e.Want != p.loaded || e.Got == p.loaded {
 					t.Errorf("got %v", err)
-				} else if !strings.Contains(e.Detail, p.sum) {
-					t.Errorf("%q does not name the file", e.Detail)
+				} else if !strings.Contains(err.Error(), p.sum) {
+					t.Errorf("%q does not name the file", err)
 				}
 			})
 		}
