@@ -43,18 +43,23 @@ def score(t, public, view, directions, calibration, also=None):
     return out, learnt, parts, other
 
 
-def interval(y, s, requests, of):
-    """A 95 % interval by drawing user requests anew: cases of one request are not independent."""
+def redrawn(requests, value):
+    """A figure as it comes out when user requests are drawn anew: cases of one request are not independent. value takes the
+    numbers of the rows that were drawn; draws in which it is not known are left out."""
     random, by = np.random.default_rng(trees.SEED), {}
     for i, r in enumerate(requests):
         by.setdefault(r, []).append(i)
     clusters, draws = [np.array(v) for v in by.values()], []
     for _ in range(RESAMPLES):
-        rows = np.concatenate([clusters[i] for i in random.integers(0, len(clusters), len(clusters))])
-        value = of(y[rows], s[rows])
-        if not np.isnan(value):
-            draws.append(value)
-    return np.percentile(draws, 2.5), np.percentile(draws, 97.5)
+        drawn = value(np.concatenate([clusters[i] for i in random.integers(0, len(clusters), len(clusters))]))
+        if not np.isnan(drawn):
+            draws.append(drawn)
+    return np.array(draws)
+
+
+def interval(y, s, requests, of):
+    """A 95 % interval."""
+    return tuple(np.percentile(redrawn(requests, lambda rows: of(y[rows], s[rows])), [2.5, 97.5]))
 
 
 MEASURES = [("AUC", trees.auc), ("recall at 5 %", lambda y, s: trees.recall(y, s, 0.05)), ("recall at 10 %", lambda y, s: trees.recall(y, s, 0.10))]

@@ -1,7 +1,6 @@
 package training_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -37,7 +36,11 @@ func TestNoPublicCaseWasTrainedOn(t *testing.T) {
 		// Only rows with the words of a public case can be one; reading the others whole would take a minute.
 		all, err := cases.ReadFileWhere("data/"+file, func(line []byte) bool {
 			lines++
-			return isRequest[requestOf(t, line)]
+			request, ok := cases.Text(line, "userRequest")
+			if !ok {
+				t.Fatalf("a line has no userRequest: %.80s", line)
+			}
+			return isRequest[request]
 		})
 		if err != nil || lines < 2000 {
 			t.Fatalf("%s: %d cases, %v", file, lines, err)
@@ -52,17 +55,6 @@ func TestNoPublicCaseWasTrainedOn(t *testing.T) {
 	if diff := cmp.Diff(want, readModel(t).Training.Excluded); diff != "" {
 		t.Errorf("public cases among the training rows, and rows that were left out (-want +got):\n%s", diff)
 	}
-}
-
-// requestOf reads the one member of a line.
-func requestOf(t *testing.T, line []byte) string {
-	t.Helper()
-	_, rest, ok := bytes.Cut(line, []byte(`"userRequest": `))
-	var request string
-	if !ok || json.NewDecoder(bytes.NewReader(rest)).Decode(&request) != nil {
-		t.Fatalf("a line has no userRequest: %.80s", line)
-	}
-	return request
 }
 
 // model is what a model file says about its training.

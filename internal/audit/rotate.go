@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -304,10 +303,11 @@ func firstHead(path string) (lineHead, bool, error) {
 }
 
 func fileHead(f io.ReaderAt) (lineHead, bool, error) {
-	line, err := bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<10), 1<<10).Peek(maxHead + 64)
+	line := make([]byte, maxHead+64)
+	n, err := f.ReadAt(line, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return lineHead{}, false, err
 	}
-	head, ok := parseHead(line)
+	head, ok := parseHead(line[:n])
 	return head, ok, nil
 }

@@ -59,6 +59,12 @@ func ReadFile(path string) (all []Case, err error) {
 	return ReadFileWhere(path, func([]byte) bool { return true })
 }
 
+// Text reads a member of a line, as it is written, that is a text, without reading the line whole; not ok if there is none.
+func Text(line []byte, member string) (text string, ok bool) {
+	_, rest, ok := bytes.Cut(line, []byte(`"`+member+`": `))
+	return text, ok && json.NewDecoder(bytes.NewReader(rest)).Decode(&text) == nil
+}
+
 // ReadFileWhere reads the cases of a file whose line, as it is written, is wanted.
 func ReadFileWhere(path string, wanted func(line []byte) bool) (all []Case, err error) {
 	f, err := os.Open(path)

@@ -84,15 +84,7 @@ def stacked(sets, trial):
 
 def difference(y, a, b, requests, of):
     """How much more b has than a: the 95 % interval by drawing user requests anew, and the share of draws with more."""
-    random, by = np.random.default_rng(trees.SEED), {}
-    for i, r in enumerate(requests):
-        by.setdefault(r, []).append(i)
-    clusters = [np.array(v) for v in by.values()]
-    draws = []
-    for _ in range(report.RESAMPLES):
-        rows = np.concatenate([clusters[i] for i in random.integers(0, len(clusters), len(clusters))])
-        draws.append(of(y[rows], b[rows]) - of(y[rows], a[rows]))
-    draws = np.array(draws)[~np.isnan(draws)]
+    draws = report.redrawn(requests, lambda rows: of(y[rows], b[rows]) - of(y[rows], a[rows]))
     return np.percentile(draws, 2.5), np.percentile(draws, 97.5), float((draws > 0).mean())
 
 

@@ -1,7 +1,6 @@
 package trials_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -42,10 +41,15 @@ func TestTheReaderSawNoPublicCase(t *testing.T) {
 		want.Data[name] = hex.EncodeToString(sum[:])
 		// Only rows with the words of a public case can be one; the others are counted and not read whole.
 		same, err := cases.ReadFileWhere("../data/"+name, func(line []byte) bool {
-			if !strings.HasPrefix(member(t, line, "source"), "apollo") {
+			source, hasSource := cases.Text(line, "source")
+			request, hasRequest := cases.Text(line, "userRequest")
+			if !hasSource || !hasRequest {
+				t.Fatalf("a line has no source or no userRequest: %.80s", line)
+			}
+			if !strings.HasPrefix(source, "apollo") {
 				want.Rows++
 			}
-			return isRequest[member(t, line, "userRequest")]
+			return isRequest[request]
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -70,15 +74,4 @@ func TestTheReaderSawNoPublicCase(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what trained the reader (-want +got):\n%s", diff)
 	}
-}
-
-// member reads one text of a line.
-func member(t *testing.T, line []byte, name string) string {
-	t.Helper()
-	_, rest, ok := bytes.Cut(line, []byte(`"`+name+`": `))
-	var text string
-	if !ok || json.NewDecoder(bytes.NewReader(rest)).Decode(&text) != nil {
-		t.Fatalf("a line has no %s: %.80s", name, line)
-	}
-	return text
 }

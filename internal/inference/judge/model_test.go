@@ -116,11 +116,11 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 	}{
 		"nothing":                             {nil, "reading model file"},
 		"a file that is cut":                  {models.Judge[:len(models.Judge)/2], "reading model file"},
-		"a file with something behind it":     {append(bytes.Clone(models.Judge), '{'), "reading model file"},
+		"a file with something behind it":     {append(bytes.Clone(models.Judge), '{'), "after top-level value"},
 		"another format":                      {change(Format, "other/1"), "want"},
 		"other facts":                         {change(`"facts":"`+FactsVersion, `"facts":"f0`), "want"},
 		"a fact of another name":              {change(`"nowhere_count"`, `"elsewhere_count"`), "other facts"},
-		"a member that nobody knows":          {change(`"format"`, `"extra":1,"format"`), "unknown"},
+		"a member that nobody knows":          {change(`"format"`, `"extra":1,"format"`), `unknown object member name "extra"`},
 		"a head that is missing":              {change(`"risk":{`, `"rest":{`), "lacks head risk"},
 		"a head too many":                     {change(`"risk":{`, `"more":{"scale":1,"shift":0,"trees":[{"feature":[],"threshold":[],"left":[],"right":[],"leaf":[0]}]},"risk":{`), "nothing asks for"},
 		"a head that saw the other facts":     {change(`"strict":false`, `"strict":true`), "of the other kind"},
@@ -138,7 +138,7 @@ func TestLoadRefusesWhatItCannotTrust(t *testing.T) {
 		"a head of nothing":                   {changeHead(headClarify, func(h map[string]any, _ []any) { delete(h, "trees") }), "has no weights, and 0 trees"},
 		"a base that overflows":               {change(`"base":`, `"base":9999999`), "a base that is bounded"},
 		"a sum with trees beside it":          {change(`"weights":[`, `"trees":[{"feature":[],"threshold":[],"left":[],"right":[],"leaf":[0]}],"weights":[`), "1 trees"},
-		"trees with a base":                   {change(`"trees":[`, `"base":1,"trees":[`), "and a base: true"},
+		"trees with a base":                   {change(`"trees":[`, `"base":1,"trees":[`), "trees, and a base: true"},
 		"a curve that falls":                  {change(`"scale":`, `"scale":-`), "positive"},
 		"more bytes than are read":            {make([]byte, maxModelBytes+1), "at most"},
 	}

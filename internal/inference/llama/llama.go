@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := pin(ctx, source, d.fileSize, o.PrivateDir)
+	p, err := pin(ctx, source, d.header, o.PrivateDir)
 	if err != nil {
 		return nil, err
 	}

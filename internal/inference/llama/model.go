@@ -49,14 +49,14 @@ type description struct {
 	template                     string
 	// classes are the labels of a class head in the order of its outputs.
 	classes []string
-	// fileSize is how many bytes the file has, loadedSize how many the copy that is loaded: more where weights are widened.
-	fileSize, loadedSize int64
+	header  *gguf.Header
+	// loadedSize is how many bytes the copy has that is loaded: more than the file where weights are widened.
+	loadedSize int64
 }
 
 // describe refuses every file that this binding cannot serve and says why.
 func describe(h *gguf.Header) (description, error) {
-	d := description{fileSize: h.Size}
-	d.loadedSize = h.Size
+	d := description{header: h, loadedSize: h.Size}
 	if size, has := h.Widened(); has {
 		d.loadedSize = size
 	}

@@ -31,15 +31,12 @@ const copyBlock = 4 << 20
 
 // pin copies a model into memory that is sealed afterwards or, if a directory is given, into a file of it that has lost its
 // name. Weights in Q5_0 are widened on the way: the same numbers, but what the engine multiplies without taking them apart
-// first. What is copied is made of the bytes that are hashed while they are read, each of them once.
-func pin(ctx context.Context, source io.ReaderAt, size int64, directory string) (*pinned, error) {
-	from := &stoppable{ctx, io.NewSectionReader(source, 0, size+1)}
+// first. What is copied is made of the bytes that are hashed while they are read, each of them once; h, the header that was
+// read before, only says whether to widen.
+func pin(ctx context.Context, source io.ReaderAt, h *gguf.Header, directory string) (*pinned, error) {
+	from := &stoppable{ctx, io.NewSectionReader(source, 0, h.Size+1)}
 	var whole hash.Hash
 	p, err := private(directory, func(to io.Writer) error {
-		h, err := gguf.Read(source, size)
-		if err != nil {
-			return err
-		}
 		if _, has := h.Widened(); has {
 			whole = sha256.New()
 			return h.Widen(to, io.TeeReader(from, whole))

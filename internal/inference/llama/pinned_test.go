@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gatewright.dev/gatewright/internal/inference/llama/gguf"
 	"gatewright.dev/gatewright/internal/questions"
 )
 
@@ -33,6 +34,15 @@ func fives() []byte {
 	return append(b, bytes.Repeat([]byte("0123456789"), 500_000)...)
 }
 
+func pinContent(ctx context.Context, t *testing.T, content []byte, directory string) (*pinned, error) {
+	t.Helper()
+	h, err := gguf.Read(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pin(ctx, bytes.NewReader(content), h, directory)
+}
+
 func TestPinnedBytesAreThoseThatWereHashed(t *testing.T) {
 	for name, content := range map[string][]byte{"a file": plain(), "a file with weights in five bits": fives()} {
 		for where, directory := range map[string]string{"sealed memory": "", "a file without a name": t.TempDir()} {
@@ -44,7 +54,7 @@ func TestPinnedBytesAreThoseThatWereHashed(t *testing.T) {
 func checkPinned(t *testing.T, content []byte, directory string) {
 	t.Helper()
 	sum := sha256.Sum256(content)
-	p, err := pin(t.Context(), bytes.NewReader(content), int64(len(content)), directory)
+	p, err := pinContent(t.Context(), t, content, directory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +100,7 @@ func TestVerifyNoticesChangedBytes(t *testing.T) {
 	} {
 		for what, content := range map[string][]byte{"a file": plain(), "a file with weights in five bits": fives()} {
 			t.Run(name+" of "+what, func(t *testing.T) {
-				p, err := pin(t.Context(), bytes.NewReader(content), int64(len(content)), t.TempDir())
+				p, err := pinContent(t.Context(), t, content, t.TempDir())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +123,7 @@ func TestCopyingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, content := range map[string][]byte{"a file": plain(), "a file with weights in five bits": fives()} {
-		if _, err := pin(ctx, bytes.NewReader(content), int64(len(content)), ""); ReasonOf(err) != ModelUnreadable || !errors.Is(err, context.Canceled) {
+		if _, err := pinContent(ctx, t, content, ""); ReasonOf(err) != ModelUnreadable || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

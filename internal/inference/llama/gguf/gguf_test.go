@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // file builds the bytes of a GGUF.
@@ -72,12 +71,12 @@ func TestReadTakesEverythingThatAHeaderSays(t *testing.T) {
 			"words": Array{Length: 2, Strings: []string{"a", "bcd"}, Longest: 3},
 		},
 		Tensors: []Tensor{
-			{Name: "a", Dimensions: []uint64{4, 2}, Type: 0, Bytes: 32},
-			{Name: "b", Dimensions: []uint64{32}, Type: 8, Offset: 32, Bytes: 34},
+			{Name: "a", Dimensions: []uint64{4, 2}, Type: 0, Bytes: 32, typeAt: 231},
+			{Name: "b", Dimensions: []uint64{32}, Type: 8, Offset: 32, Bytes: 34, typeAt: 264},
 		},
-		DataStart: int64(len(b)) - 66, Size: int64(len(b)),
+		DataStart: int64(len(b)) - 66, Size: int64(len(b)), alignment: 32,
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Header{}, Tensor{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Header{}, Tensor{})); diff != "" {
 		t.Error(diff)
 	}
 }
